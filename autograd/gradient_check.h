@@ -1,0 +1,35 @@
+// Proof of a backward pass: its gradients against finite differences. For tests of the library and for users' own ops.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/autograd/tape.h"
+
+namespace weft {
+
+/// What a gradient check found.
+struct GradientCheck {
+  /// The worst difference over all elements of all inputs: |backward - numeric| / max(|backward|, |numeric|, floor), with
+  /// floor a hundredth of the largest gradient of that input (or 1e-6 if larger), so that rounding of tiny elements does
+  /// not count as an error.
+  double worst_error = 0;
+  std::string worst_place;  ///< "input 1, element 17: backward 0.25, numeric 0.5"
+  bool passed = false;      ///< worst_error <= the tolerance
+};
+
+/// A function of some inputs, made of ops; its result may have any shape.
+using Differentiable = std::function<Var(std::span<const Var>)>;
+
+/// The tolerance that gradient_check uses unless told: 1e-6 in double, 2e-2 in float, where finite differences are
+/// rough. Build with WEFT_DOUBLE for a proof.
+double gradient_check_tolerance();
+
+/// Compares the gradients of a random-weighted sum of f(inputs) with central differences, for every element of every
+/// input. `f` must be a pure function of its inputs.
+GradientCheck gradient_check(const Differentiable& f, std::span<const Tensor> inputs,
+                             double tolerance = gradient_check_tolerance());
+
+}  // namespace weft

@@ -1,0 +1,69 @@
+#include "weft/core/gemm.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+
+namespace weft {
+namespace {
+
+[[maybe_unused]] void blas_gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int M, int N, int K, float alpha, const float* A, int lda,
+               const float* B, int ldb, float beta, float* C, int ldc) {
+  cblas_sgemm(CblasRowMajor, ta, tb, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+}
+
+[[maybe_unused]] void blas_gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int M, int N, int K, double alpha, const double* A, int lda,
+               const double* B, int ldb, double beta, double* C, int ldc) {
+  cblas_dgemm(CblasRowMajor, ta, tb, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+}
+
+const real* part(const Matrix& m, Index row, Index column) {
+  return m.transposed ? m.data + column * m.stride + row : m.data + row * m.stride + column;
+}
+
+/// The length of a tile along a side of `length`: about an eighth, in multiples of 32, from 64 to 512.
+Index tile_length(Index length) { return std::clamp<Index>((length + 7) / 8 / 32 * 32, 64, 512); }
+
+void gemm_tiled(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C,
+                Index stride, const FunctionRef<void(const Tile&)>* finish) {
+  constexpr Index kSmall = 64 * 64 * 64;  // below this a second thread costs more than it brings
+  const bool by_rows = M >= N || M >= 256;
+  const Index length = by_rows ? M : N;
+  const Index tile = M * N * K <= kSmall ? std::max<Index>(length, 1) : tile_length(length);
+  parallel_for(length, tile, [&](Index begin, Index end) {
+    const Tile t = by_rows ? Tile{begin, end, 0, N} : Tile{0, M, begin, end};
+    gemm_serial(t.row_end - t.row_begin, t.column_end - t.column_begin, K, alpha,
+                {part(A, t.row_begin, 0), A.stride, A.transposed}, {part(B, 0, t.column_begin), B.stride, B.transposed},
+                beta, C + t.row_begin * stride + t.column_begin, stride);
+    if (finish != nullptr) (*finish)(t);
+  });
+}
+
+}  // namespace
+
+void gemm_serial(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C,
+                 Index stride) {
+  static const bool one_thread = (openblas_set_num_threads(1), true);
+  static_cast<void>(one_thread);
+  if (M == 0 || N == 0) return;
+  if (K == 0) {  // BLAS may leave C as it is then
+    for (Index r = 0; r < M; ++r) {
+      for (Index c = 0; c < N; ++c) C[r * stride + c] = beta == 0 ? 0 : beta * C[r * stride + c];
+    }
+    return;
+  }
+  blas_gemm(A.transposed ? CblasTrans : CblasNoTrans, B.transposed ? CblasTrans : CblasNoTrans, static_cast<int>(M),
+            static_cast<int>(N), static_cast<int>(K), alpha, A.data, static_cast<int>(A.stride), B.data,
+            static_cast<int>(B.stride), beta, C, static_cast<int>(stride));
+}
+
+void gemm(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C, Index stride) {
+  gemm_tiled(M, N, K, alpha, A, B, beta, C, stride, nullptr);
+}
+
+void gemm(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C, Index stride,
+          FunctionRef<void(const Tile&)> finish) {
+  gemm_tiled(M, N, K, alpha, A, B, beta, C, stride, &finish);
+}
+
+}  // namespace weft

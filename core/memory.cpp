@@ -1,0 +1,129 @@
+#include "weft/core/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <limits>
+#include <mutex>
+#include <new>
+
+#include "weft/core/error.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kSmallest = 256;   // bytes of size class 0
+constexpr std::size_t kClasses = 4 * 40;  // four for each power of two
+
+/// Stands before each block, in a space of kAlignment bytes.
+struct Header {
+  std::size_t size_class;
+  std::size_t bytes;
+  Header* next;  // in the list of kept blocks
+};
+
+std::size_t class_bytes(std::size_t size_class) { return (kSmallest << (size_class / 4)) / 4 * (4 + size_class % 4); }
+
+/// The smallest class of at least `bytes`: four classes for each power of two, so at most a fifth is wasted.
+std::size_t class_of(std::size_t bytes) {
+  if (bytes <= kSmallest) return 0;
+  const auto power = static_cast<std::size_t>(std::bit_width(bytes - 1) - 1);  // 2^power < bytes <= 2^(power + 1)
+  const std::size_t quarter = (std::size_t{1} << power) / 4;
+  const std::size_t quarters = (bytes + quarter - 1) / quarter;  // 5 to 8
+  return (power - 8) * 4 + (quarters - 4);
+}
+
+class Pool {
+ public:
+  ~Pool() { release(); }
+
+  void* allocate(std::size_t bytes) {
+    const std::size_t size_class = class_of(bytes);
+    if (size_class >= kClasses) fail(bytes);
+    const std::size_t size = class_bytes(size_class);
+    const std::scoped_lock lock(mutex_);
+    Header* header = kept_[size_class];
+    if (header != nullptr) {
+      kept_[size_class] = header->next;
+    } else {
+      header = static_cast<Header*>(std::aligned_alloc(kAlignment, size + kAlignment));
+      if (header == nullptr) fail(bytes);
+      header->size_class = size_class;
+      header->bytes = size;
+      statistics_.reserved_bytes += static_cast<Index>(size);
+      ++statistics_.heap_allocations;
+    }
+    statistics_.current_bytes += static_cast<Index>(size);
+    statistics_.peak_bytes = std::max(statistics_.peak_bytes, statistics_.current_bytes);
+    return reinterpret_cast<char*>(header) + kAlignment;
+  }
+
+  void free(void* block) noexcept {
+    auto* header = reinterpret_cast<Header*>(static_cast<char*>(block) - kAlignment);
+    const std::scoped_lock lock(mutex_);
+    header->next = kept_[header->size_class];
+    kept_[header->size_class] = header;
+    statistics_.current_bytes -= static_cast<Index>(header->bytes);
+  }
+
+  void release() {
+    const std::scoped_lock lock(mutex_);
+    for (Header*& first : kept_) {
+      while (first != nullptr) {
+        Header* header = first;
+        first = header->next;
+        statistics_.reserved_bytes -= static_cast<Index>(header->bytes);
+        std::free(header);
+      }
+    }
+  }
+
+  MemoryStatistics statistics() {
+    const std::scoped_lock lock(mutex_);
+    return statistics_;
+  }
+
+  void reset_peak() {
+    const std::scoped_lock lock(mutex_);
+    statistics_.peak_bytes = statistics_.current_bytes;
+  }
+
+ private:
+  [[noreturn]] static void fail(std::size_t bytes) {
+    throw Error(fmt::format("out of memory: cannot allocate {} bytes for a tensor; use smaller batches or a smaller model",
+                            bytes));
+  }
+
+  std::mutex mutex_;
+  std::array<Header*, kClasses> kept_{};
+  MemoryStatistics statistics_;
+};
+
+/// Never destroyed: tensors of static storage may outlive any other order of destruction.
+Pool& pool() {
+  alignas(Pool) static unsigned char storage[sizeof(Pool)];
+  static Pool* const the_pool = new (storage) Pool;
+  return *the_pool;
+}
+
+}  // namespace
+
+MemoryStatistics memory_statistics() { return pool().statistics(); }
+void reset_peak_memory() { pool().reset_peak(); }
+void release_unused_memory() { pool().release(); }
+
+void* pool_allocate(std::size_t bytes) {
+  void* block = pool().allocate(bytes);
+#ifdef WEFT_NAN_FILL
+  std::fill_n(static_cast<real*>(block), bytes / sizeof(real), std::numeric_limits<real>::quiet_NaN());
+#endif
+  return block;
+}
+
+void pool_free(void* block) noexcept { pool().free(block); }
+
+}  // namespace weft

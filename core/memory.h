@@ -1,0 +1,35 @@
+// The pool that all tensor memory comes from: blocks in size classes, aligned to 64 bytes, kept for reuse when freed.
+// A loop that needs the same sizes again and again therefore takes nothing from the heap after its first turn.
+#pragma once
+
+#include <cstddef>
+
+#include "weft/core/types.h"
+
+namespace weft {
+
+/// What the pool holds, in bytes of blocks handed out (not of blocks kept for reuse).
+struct MemoryStatistics {
+  Index current_bytes = 0;     ///< handed out now
+  Index peak_bytes = 0;        ///< the most handed out at one time since the last reset_peak_memory()
+  Index reserved_bytes = 0;    ///< taken from the heap, handed out or kept
+  Index heap_allocations = 0;  ///< how often the pool went to the heap, ever
+};
+
+/// The statistics of the one pool of this process.
+MemoryStatistics memory_statistics();
+
+/// Starts a new peak at what is handed out now.
+void reset_peak_memory();
+
+/// Gives the kept blocks back to the heap.
+void release_unused_memory();
+
+/// A block of at least `bytes` bytes, aligned to 64; safe to call from any thread. In a build with WEFT_NAN_FILL its
+/// content is NaN, otherwise unspecified. Throws weft::Error when memory is out, with the size asked for.
+void* pool_allocate(std::size_t bytes);
+
+/// Takes back a block of pool_allocate.
+void pool_free(void* block) noexcept;
+
+}  // namespace weft
