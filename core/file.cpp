@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kBufferBytes = 1 << 16;
 
-/// Calls again while a signal interrupts. Not for close, after which the descriptor is gone whatever it returns.
+/// Calls again while a signal interrupts. Not for close, after which the descriptor is gone whatever it
+/// returns.
 template <class Call>
 auto uninterrupted(Call call) {
   auto result = call();
@@ -90,7 +91,13 @@ class Temporary {
 FileCalls& file_calls() {
   static FileCalls calls{
       [](const char* path, int flags, mode_t mode) { return ::open(path, flags, mode); },
-      ::read, ::pread, ::write, ::fsync, ::close, std::rename, ::unlink,
+      ::read,
+      ::pread,
+      ::write,
+      ::fsync,
+      ::close,
+      std::rename,
+      ::unlink,
   };
   return calls;
 }
@@ -138,8 +145,9 @@ void InputFile::read_at(std::uint64_t offset, std::span<std::byte> to) const {
         [&] { return file_calls().pread(file_, to.data(), to.size(), static_cast<off_t>(offset)); });
     if (count < 0) fail_reading(path_, errno);
     if (count == 0) {
-      throw DataError(fmt::format("{}: ends after {} bytes while it is being read; let nothing else write to it",
-                                  path_.string(), offset));
+      throw DataError(
+          fmt::format("{}: ends after {} bytes while it is being read; let nothing else write to it",
+                      path_.string(), offset));
     }
     offset += static_cast<std::uint64_t>(count);
     to = to.subspan(static_cast<std::size_t>(count));
@@ -157,7 +165,8 @@ void FileWriter::write(std::span<const std::byte> bytes) {
 
 void FileWriter::write_now(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t count = uninterrupted([&] { return file_calls().write(file_, bytes.data(), bytes.size()); });
+    const ssize_t count =
+        uninterrupted([&] { return file_calls().write(file_, bytes.data(), bytes.size()); });
     if (count <= 0) fail_writing(path_, "write", count < 0 ? errno : ENOSPC);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
@@ -190,8 +199,8 @@ void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> 
   if (uninterrupted([&] { return file_calls().fsync(file.get()); }) != 0) fail_writing(path, "fsync", errno);
   if (file.close() != 0) fail_writing(path, "close", errno);
   if (temporary.rename_to(target) != 0) fail_writing(path, "rename", errno);
-  // From here on the new file is in place; what can still fail is that the disk knows. Some file systems have no fsync
-  // for folders and say EINVAL.
+  // From here on the new file is in place; what can still fail is that the disk knows. Some file systems have
+  // no fsync for folders and say EINVAL.
   if (uninterrupted([&] { return file_calls().fsync(folder.get()); }) != 0 && errno != EINVAL) {
     fail_writing(path, "fsync folder", errno);
   }
@@ -208,7 +217,8 @@ void remove_leftovers(const fs::path& path) {
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
   for (fs::directory_iterator i(parent, error), end; !error && i != end; i.increment(error)) {
     const std::string name = i->path().filename().string();
-    if (name.size() <= stem.size() + suffix.size() || !name.starts_with(stem) || !name.ends_with(suffix)) continue;
+    if (name.size() <= stem.size() + suffix.size() || !name.starts_with(stem) || !name.ends_with(suffix))
+      continue;
     const auto digits = std::string_view(name).substr(stem.size(), name.size() - stem.size() - suffix.size());
     if (digits.find_first_not_of("0123456789") == digits.npos) file_calls().unlink(i->path().c_str());
   }

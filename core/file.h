@@ -1,5 +1,5 @@
-// Whole files, read and written so that a failure or a kill at any moment leaves either the old file or the new one,
-// complete. Every error names the file, the cause and the mend.
+// Whole files, read and written so that a failure or a kill at any moment leaves either the old file or the
+// new one, complete. Every error names the file, the cause and the mend.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ namespace weft {
 /// Returns all bytes of a file, a pipe or a device. Throws DataError if it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
-/// A regular file open for reading anywhere. It stays the same file if another is renamed over its path meanwhile.
+/// A regular file open for reading anywhere. It stays the same file if another is renamed over its path
+/// meanwhile.
 class InputFile {
  public:
   /// Opens the file. Throws DataError if it cannot be opened or is not a regular file.
@@ -61,19 +62,21 @@ class FileWriter {
   std::string buffer_;
 };
 
-/// Replaces the file `path`, or creates it, with what `write` gives to the FileWriter. The bytes go to a temporary file
-/// "<name>.<process id>.tmp" beside it, reach the disk, and are then renamed to `path`, so that the path always holds the
-/// old file or the whole new one. Throws Error if that fails (a full disk, a missing folder), and lets through what
-/// `write` throws; either way the temporary is removed and the old file is as it was. (The last step alone, telling the
-/// disk of the rename, fails with the new file in place.) A symbolic link is followed; a device or a folder is refused.
-/// Two threads of one process must not write the same path at the same time.
+/// Replaces the file `path`, or creates it, with what `write` gives to the FileWriter. The bytes go to a
+/// temporary file
+/// "<name>.<process id>.tmp" beside it, reach the disk, and are then renamed to `path`, so that the path
+/// always holds the old file or the whole new one. Throws Error if that fails (a full disk, a missing
+/// folder), and lets through what `write` throws; either way the temporary is removed and the old file is as
+/// it was. (The last step alone, telling the disk of the rename, fails with the new file in place.) A
+/// symbolic link is followed; a device or a folder is refused. Two threads of one process must not write the
+/// same path at the same time.
 void write_file_atomically(const std::filesystem::path& path, FunctionRef<void(FileWriter&)> write);
 
 /// Does the same for bytes that are at hand.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
-/// Removes the temporaries that processes killed while writing `path` left beside it. To be called only where no other
-/// process writes that path.
+/// Removes the temporaries that processes killed while writing `path` left beside it. To be called only where
+/// no other process writes that path.
 void remove_leftovers(const std::filesystem::path& path);
 
 }  // namespace weft

@@ -1,4 +1,5 @@
-// The system calls of file.cpp as a table, so that a test can make any of them fail. Nothing else has a use for it.
+// The system calls of file.cpp as a table, so that a test can make any of them fail. Nothing else has a use
+// for it.
 #pragma once
 
 #include <sys/types.h>
@@ -7,7 +8,8 @@
 
 namespace weft {
 
-/// One entry for each system call, with the arguments and results of the call of that name; errors come through errno.
+/// One entry for each system call, with the arguments and results of the call of that name; errors come
+/// through errno.
 struct FileCalls {
   int (*open)(const char* path, int flags, mode_t mode);
   ssize_t (*read)(int file, void* to, std::size_t bytes);

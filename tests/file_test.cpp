@@ -31,7 +31,9 @@ class Sandbox {
     fs::remove_all(folder_);
   }
   fs::path operator/(const char* name) const { return folder_ / name; }
-  std::ptrdiff_t files() const { return std::distance(fs::directory_iterator(folder_), fs::directory_iterator()); }
+  std::ptrdiff_t files() const {
+    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+  }
   const FileCalls& calls() const { return calls_; }
 
  private:
@@ -51,7 +53,7 @@ std::string message_of(FunctionRef<void()> action) {
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
 FileCalls real_calls;
-int call_count;   // calls seen so far
+int call_count;    // calls seen so far
 int failing_call;  // the one that fails, or at which the process dies
 
 bool now_failing() { return call_count++ == failing_call; }
@@ -220,7 +222,8 @@ TEST_CASE("links are followed, devices and folders refused, missing things named
   CHECK(contains(message_of([&] { write_file(sandbox / "none/a", "x"); }), "create its folder first"));
 
   CHECK(contains(message_of([&] { read_file(sandbox / "none"); }), "none: cannot be read: No such file"));
-  CHECK(contains(message_of([&] { read_file(sandbox / "folder"); }), "folder: cannot be read: Is a directory"));
+  CHECK(
+      contains(message_of([&] { read_file(sandbox / "folder"); }), "folder: cannot be read: Is a directory"));
   CHECK_THROWS_AS(InputFile(sandbox / "folder"), DataError);
   CHECK_THROWS_AS(InputFile("/dev/null"), DataError);
 }
