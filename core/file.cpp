@@ -65,25 +65,16 @@ class Descriptor {
   int file_;
 };
 
-/// A file that is removed at the end unless it was renamed.
+/// A file that is removed at the end. If it was renamed by then, nothing of its name is left to remove.
 class Temporary {
  public:
   explicit Temporary(fs::path path) : path_(std::move(path)) {}
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
-  ~Temporary() {
-    if (!renamed_) file_calls().unlink(path_.c_str());
-  }
-
-  int rename_to(const fs::path& target) {
-    const int result = file_calls().rename(path_.c_str(), target.c_str());
-    renamed_ = result == 0;
-    return result;
-  }
+  ~Temporary() { file_calls().unlink(path_.c_str()); }
 
  private:
   fs::path path_;
-  bool renamed_ = false;
 };
 
 }  // namespace
@@ -191,14 +182,14 @@ void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> 
   const fs::path beside = fmt::format("{}.{}.tmp", target.string(), ::getpid());
   Descriptor file(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
   if (file.get() < 0) fail_writing(path, "open", errno);
-  Temporary temporary(beside);
+  const Temporary temporary(beside);
 
   FileWriter writer(path, file.get());
   write(writer);
   writer.flush();
   if (uninterrupted([&] { return file_calls().fsync(file.get()); }) != 0) fail_writing(path, "fsync", errno);
   if (file.close() != 0) fail_writing(path, "close", errno);
-  if (temporary.rename_to(target) != 0) fail_writing(path, "rename", errno);
+  if (file_calls().rename(beside.c_str(), target.c_str()) != 0) fail_writing(path, "rename", errno);
   // From here on the new file is in place; what can still fail is that the disk knows. Some file systems have
   // no fsync for folders and say EINVAL.
   if (uninterrupted([&] { return file_calls().fsync(folder.get()); }) != 0 && errno != EINVAL) {
