@@ -31,6 +31,7 @@ class Sandbox {
 
 /// Writes without the care of write_file, for the many damaged files.
 void put(const fs::path& path, const std::string& bytes) {
+  fs::remove(path);  // ext4 waits for the disk where a file is truncated and written anew
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
