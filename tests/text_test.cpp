@@ -135,6 +135,9 @@ TEST_CASE("read_parallel never shifts pairs and refuses unequal counts") {
   CHECK(read_parallel(en, longer).target == french);
   CHECK(read_parallel(longer, en).source == french);
 
+  CHECK(read_parallel(folder.write("end.en", "One.\n\n"), folder.write("end.fr", "Un.\nDeux.\n\n")).source ==
+        Lines{"One.", ""});
+
   const fs::path shorter = folder.write("shorter.fr", "Un.\nDeux.\n");
   const std::string error = error_of([&] { read_parallel(en, shorter); });
   CHECK(contains(error, "train.en has 3 lines"));

@@ -58,6 +58,7 @@ TEST_CASE("word: ordinary English and French text splits into plain tokens") {
         Tokens{"Do", "n't", "!", "Mary", "'s", "ca", "n't", "'ve", "they", "'ll", "I", "'M"});
   CHECK(words("L'Afrique qu'il jusqu'\xC3\xA0 d'1 aujourd'hui") ==
         Tokens{"L'", "Afrique", "qu'", "il", "jusqu'", "\xC3\xA0", "d'", "1", "aujourd'", "hui"});
+  CHECK(words("j't'aime ch't N'T") == Tokens{"j'", "t'", "aime", "ch'", "t", "N'", "T"});
   CHECK(words("Qu\xE2\x80\x99" "est-ce l\xE2\x80\x99or it\xE2\x80\x99s") ==
         Tokens{"Qu\xE2\x80\x99", "est-ce", "l\xE2\x80\x99", "or", "it", "\xE2\x80\x99s"});
   CHECK(words("He said \"yes\", \"no\" and 'oui'.") ==
