@@ -13,7 +13,8 @@
 namespace weft {
 namespace {
 
-constexpr Index kPoolBatches = 100;  // enough for batches of nearly equal lengths, few enough to mix lengths and text
+// Enough for batches of nearly equal lengths, few enough that each pool is another mixture.
+constexpr Index kPoolBatches = 100;
 
 using Batches = std::vector<std::vector<Index>>;
 
@@ -21,7 +22,8 @@ void check_batch_tokens(Index batch_tokens) {
   if (batch_tokens < 1) throw ConfigError(fmt::format("batch_tokens is {}; use 1 or more", batch_tokens));
 }
 
-// Cuts sentences, in their order, into batches of at most `batch_tokens`; a sentence that costs more is alone.
+// Cuts sentences, in their order, into batches of at most `batch_tokens`; a sentence that costs more is
+// alone.
 template <class Cost>
 Batches cut(std::span<const Index> order, Index batch_tokens, Cost cost) {
   Batches batches;
@@ -122,7 +124,8 @@ std::vector<std::vector<Index>> batches_by_length(const Corpus& corpus, Index ba
     return std::pair(corpus.target.length(a), corpus.source.length(a)) <
            std::pair(corpus.target.length(b), corpus.source.length(b));
   });
-  return cut(order, batch_tokens, [&](Index i) { return corpus.source.length(i) + corpus.target.length(i) + 2; });
+  return cut(order, batch_tokens,
+             [&](Index i) { return corpus.source.length(i) + corpus.target.length(i) + 2; });
 }
 
 std::vector<std::vector<Index>> batches_by_length(const EncodedText& source, Index batch_tokens) {

@@ -11,8 +11,8 @@
 namespace weft {
 namespace {
 
-constexpr Index kTile = 4096;    // lines that one thread takes at a time
-constexpr Index kTiles = 64;     // tiles in flight, which bounds the memory beside the corpus itself
+constexpr Index kTile = 4096;  // lines that one thread takes at a time
+constexpr Index kTiles = 64;   // tiles in flight, which bounds the memory beside the corpus itself
 
 // The pairs of one tile of lines.
 struct Tile {
@@ -24,8 +24,8 @@ Index count_unknown(std::span<const TokenId> ids) {
   return static_cast<Index>(std::count(ids.begin(), ids.end(), kUnknown));
 }
 
-void encode_pair(const ParallelText& text, const TextEncoder& source, const TextEncoder& target, Index max_length,
-                 Index line, Tile& tile) {
+void encode_pair(const ParallelText& text, const TextEncoder& source, const TextEncoder& target,
+                 Index max_length, Index line, Tile& tile) {
   const std::string& source_line = text.source[static_cast<std::size_t>(line)];
   const std::string& target_line = text.target[static_cast<std::size_t>(line)];
   CorpusReport& report = tile.report;
@@ -63,7 +63,7 @@ void append(const Tile& tile, EncodedCorpus& whole) {
   append(tile.corpus.source, whole.corpus.source);
   append(tile.corpus.target, whole.corpus.target);
   whole.corpus.line.insert(whole.corpus.line.end(), tile.corpus.line.begin(), tile.corpus.line.end());
-  for (Index CorpusReport::*count :
+  for (Index CorpusReport::* count :
        {&CorpusReport::pairs, &CorpusReport::kept, &CorpusReport::blank, &CorpusReport::too_long,
         &CorpusReport::source_tokens, &CorpusReport::target_tokens, &CorpusReport::source_unknown,
         &CorpusReport::target_unknown}) {
@@ -104,10 +104,10 @@ EncodedCorpus encode_corpus(const ParallelText& text, const TextEncoder& source,
   }
   const CorpusReport& report = result.report;
   if (report.kept == 0) {
-    throw DataError(fmt::format(
-        "{}: no pair is left of {} ({} blank, {} with more than {} tokens on a side); {}", name, report.pairs,
-        report.blank, report.too_long, max_length,
-        report.too_long > 0 ? "raise max_length" : "give a text with sentences on both sides"));
+    throw DataError(
+        fmt::format("{}: no pair is left of {} ({} blank, {} with more than {} tokens on a side); {}", name,
+                    report.pairs, report.blank, report.too_long, max_length,
+                    report.too_long > 0 ? "raise max_length" : "give a text with sentences on both sides"));
   }
   return result;
 }

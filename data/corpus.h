@@ -1,5 +1,5 @@
-// Sentence pairs as token ids, in two flat arrays, so that many millions of pairs fit. source[i] and target[i] always
-// translate each other, and neither is empty.
+// Sentence pairs as token ids, in two flat arrays, so that many millions of pairs fit. source[i] and
+// target[i] always translate each other, and neither is empty.
 #pragma once
 
 #include <span>
@@ -42,11 +42,11 @@ struct Corpus {
 struct CorpusReport {
   Index pairs = 0;
   Index kept = 0;
-  Index blank = 0;               ///< Dropped because a side is blank.
-  Index too_long = 0;            ///< Dropped because a side has more tokens than max_length.
-  Index source_tokens = 0;       ///< In the pairs that were kept, without specials.
+  Index blank = 0;          ///< Dropped because a side is blank.
+  Index too_long = 0;       ///< Dropped because a side has more tokens than max_length.
+  Index source_tokens = 0;  ///< In the pairs that were kept, without specials.
   Index target_tokens = 0;
-  Index source_unknown = 0;      ///< Those of source_tokens that the vocabulary lacks.
+  Index source_unknown = 0;  ///< Those of source_tokens that the vocabulary lacks.
   Index target_unknown = 0;
 
   /// One line for people: what was kept and dropped, and the shares of unknown tokens.
@@ -64,9 +64,9 @@ struct EncodedCorpus {
   CorpusReport report;
 };
 
-/// Encodes the pairs whose sides are not blank and have at most `max_length` tokens each (specials not counted); other
-/// pairs are dropped as a whole and counted. `name` is what errors call the text.
-/// Throws DataError if the sides differ in size or no pair is left.
+/// Encodes the pairs whose sides are not blank and have at most `max_length` tokens each (specials not
+/// counted); other pairs are dropped as a whole and counted. `name` is what errors call the text. Throws
+/// DataError if the sides differ in size or no pair is left.
 EncodedCorpus encode_corpus(const ParallelText& text, const TextEncoder& source, const TextEncoder& target,
                             Index max_length, const std::string& name);
 

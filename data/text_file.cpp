@@ -18,8 +18,6 @@ namespace {
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-bool starts_with(std::string_view text, std::string_view start) { return text.substr(0, start.size()) == start; }
-
 // The length of the code point at `at`, or 0 if it may not be in a text.
 std::size_t valid_length(std::string_view line, std::size_t at) {
   const CodePoint point = code_point_at(line, at);
@@ -42,11 +40,11 @@ bool LineReader::next(std::string& line) {
   }
   ++line_number_;
   if (line_number_ == 1) {
-    if (starts_with(line, "\xFF\xFE") || starts_with(line, "\xFE\xFF")) {
-      throw DataError(
-          fmt::format("{}: this is UTF-16; convert the file, for example with iconv -f utf-16 -t utf-8", name_));
+    if (line.starts_with("\xFF\xFE") || line.starts_with("\xFE\xFF")) {
+      throw DataError(fmt::format(
+          "{}: this is UTF-16; convert the file, for example with iconv -f utf-16 -t utf-8", name_));
     }
-    if (starts_with(line, kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+    if (line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
   }
   if (!line.empty() && line.back() == '\r') line.pop_back();
   return true;
@@ -58,10 +56,11 @@ std::optional<TextProblem> text_problem(std::string_view line) {
     if (length == 0) {
       const auto byte = static_cast<unsigned char>(line[at]);
       return TextProblem{static_cast<Index>(at) + 1,
-                         byte == 0 ? "NUL byte; remove it, or convert the file to UTF-8 if it is UTF-16"
-                                   : fmt::format("not UTF-8 (byte 0x{:02X}); convert the file, for example with "
-                                                 "iconv -f latin1 -t utf-8",
-                                                 byte)};
+                         byte == 0
+                             ? "NUL byte; remove it, or convert the file to UTF-8 if it is UTF-16"
+                             : fmt::format("not UTF-8 (byte 0x{:02X}); convert the file, for example with "
+                                           "iconv -f latin1 -t utf-8",
+                                           byte)};
     }
     at += length;
   }
@@ -106,7 +105,8 @@ std::vector<std::string> read_lines(const std::filesystem::path& path) {
   std::string line;
   while (reader.next(line)) {
     if (const auto problem = text_problem(line)) {
-      throw DataError(fmt::format("{}:{}:{}: {}", name, reader.line_number(), problem->column, problem->what));
+      throw DataError(
+          fmt::format("{}:{}:{}: {}", name, reader.line_number(), problem->column, problem->what));
     }
     lines.push_back(line);
   }

@@ -1,6 +1,6 @@
-// Text files as lines of valid UTF-8. A line never holds a line feed, a NUL, or a byte that is not UTF-8, and the lines
-// of a file are those that `wc -l` counts, plus a last one that has no newline. Unicode's other line breaks and quotes
-// mean nothing here.
+// Text files as lines of valid UTF-8. A line never holds a line feed, a NUL, or a byte that is not UTF-8, and
+// the lines of a file are those that `wc -l` counts, plus a last one that has no newline. Unicode's other
+// line breaks and quotes mean nothing here.
 #pragma once
 
 #include <filesystem>
@@ -48,12 +48,13 @@ std::optional<TextProblem> text_problem(std::string_view line);
 std::string replace_invalid_text(std::string_view line, Index& count);
 
 /// Reads all lines of a file; an empty file has none.
-/// Throws DataError if it cannot be read, is UTF-16, or holds a NUL or anything but UTF-8 (with line and byte).
+/// Throws DataError if it cannot be read, is UTF-16, or holds a NUL or anything but UTF-8 (with line and
+/// byte).
 std::vector<std::string> read_lines(const std::filesystem::path& path);
 
-/// Reads two files as sentence pairs, line by line. Blank lines at the end of one file that the other lacks are left
-/// out; blank lines elsewhere stay, so that pairs never shift.
-/// Throws DataError as read_lines does, or if the line counts differ.
+/// Reads two files as sentence pairs, line by line. Blank lines at the end of one file that the other lacks
+/// are left out; blank lines elsewhere stay, so that pairs never shift. Throws DataError as read_lines does,
+/// or if the line counts differ.
 ParallelText read_parallel(const std::filesystem::path& source, const std::filesystem::path& target);
 
 }  // namespace weft

@@ -16,8 +16,6 @@ namespace {
 constexpr std::string_view kEscape = "\xEF\xBF\xAD";        // U+FFED
 constexpr std::string_view kVisibleSpace = "\xE2\x96\x81";  // U+2581
 
-bool starts_with(std::string_view text, std::string_view start) { return text.substr(0, start.size()) == start; }
-
 bool reads_like_special(std::string_view token) {
   return std::find(kSpecialTokens.begin(), kSpecialTokens.end(), token) != kSpecialTokens.end();
 }
@@ -32,7 +30,7 @@ class WhitespaceTokenizer : public Tokenizer {
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end = std::min(text.find(' ', begin), text.size());
       std::string token = text.substr(begin, end - begin);
-      if (reads_like_special(token) || starts_with(token, kEscape)) token.insert(0, kEscape);
+      if (reads_like_special(token) || token.starts_with(kEscape)) token.insert(0, kEscape);
       tokens.push_back(std::move(token));
       begin = end + 1;
     }
@@ -43,7 +41,7 @@ class WhitespaceTokenizer : public Tokenizer {
     std::string line;
     for (const std::string& token : tokens) {
       if (!line.empty()) line += ' ';
-      line += std::string_view(token).substr(starts_with(token, kEscape) ? kEscape.size() : 0);
+      line += std::string_view(token).substr(token.starts_with(kEscape) ? kEscape.size() : 0);
     }
     return line;
   }
@@ -77,7 +75,7 @@ class CharacterTokenizer : public Tokenizer {
       if (token == kVisibleSpace) {
         line += ' ';
       } else {
-        const bool escaped = token.size() > kEscape.size() && starts_with(token, kEscape);
+        const bool escaped = token.size() > kEscape.size() && token.starts_with(kEscape);
         line += std::string_view(token).substr(escaped ? kEscape.size() : 0);
       }
     }
@@ -119,7 +117,8 @@ std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name, bool lowercase)
   if (name == "word") return std::make_unique<WordTokenizer>(lowercase);
   if (name == "whitespace") return std::make_unique<WhitespaceTokenizer>(lowercase);
   if (name == "character") return std::make_unique<CharacterTokenizer>(lowercase);
-  throw ConfigError(fmt::format("tokenizer \"{}\" is not known; use one of word, whitespace, character", name));
+  throw ConfigError(
+      fmt::format("tokenizer \"{}\" is not known; use one of word, whitespace, character", name));
 }
 
 }  // namespace weft

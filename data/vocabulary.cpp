@@ -41,9 +41,9 @@ Vocabulary Vocabulary::build(const TokenCounter& counter, const VocabularyOption
     throw ConfigError(fmt::format("vocabulary: min_count is {}; use 1 or more", options.min_count));
   }
   if (options.max_size != 0 && options.max_size <= static_cast<Index>(kSpecials)) {
-    throw ConfigError(
-        fmt::format("vocabulary: max_size is {}, but {} of the entries are specials; use more, or 0 for no limit",
-                    options.max_size, kSpecials));
+    throw ConfigError(fmt::format(
+        "vocabulary: max_size is {}, but {} of the entries are specials; use more, or 0 for no limit",
+        options.max_size, kSpecials));
   }
   std::vector<std::string> tokens(kSpecialTokens.begin(), kSpecialTokens.end());
   for (auto& [token, count] : counter.sorted()) {
@@ -53,9 +53,10 @@ Vocabulary Vocabulary::build(const TokenCounter& counter, const VocabularyOption
     }
   }
   if (tokens.size() == kSpecials) {
-    throw DataError(fmt::format(
-        "vocabulary: none of {} different tokens occurs {} times; lower min_count or check that the text is not blank",
-        counter.distinct(), options.min_count));
+    throw DataError(
+        fmt::format("vocabulary: none of {} different tokens occurs {} times; lower min_count or check that "
+                    "the text is not blank",
+                    counter.distinct(), options.min_count));
   }
   return from_tokens(std::move(tokens));
 }
@@ -64,8 +65,9 @@ Vocabulary Vocabulary::from_tokens(std::vector<std::string> tokens, std::string_
   for (std::size_t i = 0; i < kSpecials; ++i) {
     if (i >= tokens.size() || tokens[i] != kSpecialTokens[i]) {
       throw DataError(fmt::format(
-          "{}:{}: {} where {} must be; a vocabulary begins with the entries <unk>, <s> and </s>, in this order", name,
-          i + 1, i < tokens.size() ? fmt::format("\"{}\"", tokens[i]) : "nothing", kSpecialTokens[i]));
+          "{}:{}: {} where {} must be; a vocabulary begins with the entries <unk>, <s> and </s>, in this "
+          "order",
+          name, i + 1, i < tokens.size() ? fmt::format("\"{}\"", tokens[i]) : "nothing", kSpecialTokens[i]));
     }
   }
   Vocabulary vocabulary;
@@ -75,7 +77,8 @@ Vocabulary Vocabulary::from_tokens(std::vector<std::string> tokens, std::string_
     const std::string& token = vocabulary.tokens_[i];
     if (only_spaces(token)) throw DataError(fmt::format("{}:{}: blank entry; remove it", name, i + 1));
     if (token.find_first_of("\r\n") != std::string::npos) {
-      throw DataError(fmt::format("{}:{}: an entry with a line break; make it two or remove it", name, i + 1));
+      throw DataError(
+          fmt::format("{}:{}: an entry with a line break; make it two or remove it", name, i + 1));
     }
     if (const auto problem = text_problem(token)) {
       throw DataError(fmt::format("{}:{}:{}: {}", name, i + 1, problem->column, problem->what));

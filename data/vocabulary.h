@@ -1,5 +1,5 @@
-// Vocabularies: tokens and their ids. The specials have ids 0, 1 and 2 always, and no text ever gets one of them except
-// kUnknown for a token that the vocabulary lacks.
+// Vocabularies: tokens and their ids. The specials have ids 0, 1 and 2 always, and no text ever gets one of
+// them except kUnknown for a token that the vocabulary lacks.
 #pragma once
 
 #include <array>
@@ -54,14 +54,14 @@ struct VocabularyOptions {
 /// A two-way table of tokens and ids.
 class Vocabulary {
  public:
-  /// The specials, then the tokens by falling count, ties in byte order, as far as the options allow. The size is less
-  /// than max_size when there are not as many tokens; size() is the number that counts.
-  /// Throws ConfigError for options out of range, DataError if no token is left.
+  /// The specials, then the tokens by falling count, ties in byte order, as far as the options allow. The
+  /// size is less than max_size when there are not as many tokens; size() is the number that counts. Throws
+  /// ConfigError for options out of range, DataError if no token is left.
   static Vocabulary build(const TokenCounter& counter, const VocabularyOptions& options);
 
   /// The vocabulary with these entries, id 0 first; the inverse of tokens(). `name` is what errors call it.
-  /// Throws DataError, with the entry's number from 1, unless the first three are the specials and the others are
-  /// distinct UTF-8, not blank, and without line breaks and NUL.
+  /// Throws DataError, with the entry's number from 1, unless the first three are the specials and the others
+  /// are distinct UTF-8, not blank, and without line breaks and NUL.
   static Vocabulary from_tokens(std::vector<std::string> tokens, std::string_view name = "vocabulary");
 
   /// The id of a token of text; kUnknown if it is not in the vocabulary or reads like a special.

@@ -1,5 +1,6 @@
-// split() and join() run the same Spacing over the same cores (tokens without marks) and the same real spaces, so they
-// always agree on the default; split() marks where the text differs from it, join() obeys the marks.
+// split() and join() run the same Spacing over the same cores (tokens without marks) and the same real
+// spaces, so they always agree on the default; split() marks where the text differs from it, join() obeys the
+// marks.
 #include "weft/data/word_tokenizer.h"
 
 #include <array>
@@ -160,20 +161,12 @@ Sides sides_of(std::string_view core) {
     const auto apostrophe = last_apostrophe(core);
     return apostrophe && apostrophe->end == core.size() ? Sides::kBefore : Sides::kBoth;
   }
-  switch (first.value) {
-    case U'.': case U',': case U';': case U':': case U'?': case U'!': case U'%': case U')': case U']': case U'}':
-    case U'\u2026': case U'\u2030': case U'\u2019': case U'\u201D':
-      return Sides::kAfter;
-    case U'(': case U'[': case U'{': case U'#': case U'$': case U'\u00A1': case U'\u00A3': case U'\u00BF':
-    case U'\u2018': case U'\u201C': case U'\u201E': case U'\u20AC':
-      return Sides::kBefore;
-    case U'/': case U'\\': case U'_': case U'@': case U'\u00B0':
-      return Sides::kNone;
-    case U'"': case U'\'':
-      return Sides::kQuote;
-    default:
-      return Sides::kBoth;
-  }
+  const auto is_one_of = [&first](std::u32string_view set) { return set.find(first.value) != set.npos; };
+  if (is_one_of(U".,;:?!%)]}\u2026\u2030\u2019\u201D")) return Sides::kAfter;
+  if (is_one_of(U"([{#$\u00A1\u00A3\u00BF\u2018\u201C\u201E\u20AC")) return Sides::kBefore;
+  if (is_one_of(U"/\\_@\u00B0")) return Sides::kNone;
+  if (is_one_of(U"\"'")) return Sides::kQuote;
+  return Sides::kBoth;
 }
 
 // Walks over the cores of a line and says where a space stands by default.

@@ -1,4 +1,5 @@
-// Packed batches and their plans: every sentence once, within the budget, alike in length, the same for the same seed.
+// Packed batches and their plans: every sentence once, within the budget, alike in length, the same for the
+// same seed.
 #include "weft/data/batch.h"
 
 #include <doctest/doctest.h>
@@ -71,7 +72,8 @@ TEST_CASE("make_batch lays sentences end to end and shifts the target right") {
   CHECK(sources.target_rows.sequences() == 0);
 }
 
-TEST_CASE("an epoch has every pair once, in batches within the budget that are nearly full and alike in length") {
+TEST_CASE(
+    "an epoch has every pair once, in batches within the budget that are nearly full and alike in length") {
   const Corpus corpus = random_corpus(20000, 40);
   const BatchPlan plan(corpus, 500, 1);
   for (const Index epoch : {0, 1, 7}) {

@@ -45,7 +45,9 @@ std::string error_of(const ParallelText& text, const Coders& coders, Index max_l
   return "no error";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 

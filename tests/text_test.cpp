@@ -48,7 +48,9 @@ std::string error_of(Action action) {
   return "no error";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
@@ -65,12 +67,22 @@ TEST_CASE("read_lines keeps blank lines and a last line without newline") {
 TEST_CASE("read_lines drops one byte order mark and the CR of CR LF, and nothing else") {
   const Folder folder;
   CHECK(read_lines(folder.write("bom", "\xEF\xBB\xBFOne.\nTwo.\n")) == Lines{"One.", "Two."});
-  CHECK(read_lines(folder.write("two", "\xEF\xBB\xBF\xEF\xBB\xBF" "a\n\xEF\xBB\xBF" "b\n")) ==
-        Lines{"\xEF\xBB\xBF" "a", "\xEF\xBB\xBF" "b"});
+  CHECK(read_lines(folder.write("two",
+                                "\xEF\xBB\xBF\xEF\xBB\xBF"
+                                "a\n\xEF\xBB\xBF"
+                                "b\n")) == Lines{"\xEF\xBB\xBF"
+                                                 "a",
+                                                 "\xEF\xBB\xBF"
+                                                 "b"});
   CHECK(read_lines(folder.write("only", "\xEF\xBB\xBF")) == Lines{""});
   CHECK(read_lines(folder.write("crlf", "a\r\nb\rc\r\n\r\nd\r\r\n")) == Lines{"a", "b\rc", "", "d\r"});
-  CHECK(read_lines(folder.write("breaks", "a\xE2\x80\xA8" "b\xC2\x85" "c\f\v\n\"d\n")) ==
-        Lines{"a\xE2\x80\xA8" "b\xC2\x85" "c\f\v", "\"d"});
+  CHECK(read_lines(folder.write("breaks",
+                                "a\xE2\x80\xA8"
+                                "b\xC2\x85"
+                                "c\f\v\n\"d\n")) == Lines{"a\xE2\x80\xA8"
+                                                          "b\xC2\x85"
+                                                          "c\f\v",
+                                                          "\"d"});
 }
 
 TEST_CASE("read_lines refuses UTF-16, NUL and every form that is not UTF-8, with file, line and byte") {
@@ -86,15 +98,36 @@ TEST_CASE("read_lines refuses UTF-16, NUL and every form that is not UTF-8, with
 
   const struct {
     std::string name, bytes, where;
-  } bad[] = {{"latin1.fr", "Une \xE9" "cole.\nDeux.\n", "latin1.fr:1:5: not UTF-8 (byte 0xE9)"},
+  } bad[] = {{"latin1.fr",
+              "Une \xE9"
+              "cole.\nDeux.\n",
+              "latin1.fr:1:5: not UTF-8 (byte 0xE9)"},
              {"cut.fr", "Deux.\nUne \xC3\n", "cut.fr:2:5: not UTF-8 (byte 0xC3)"},
              {"cut4.fr", "Deux.\nUne \xF0\x9F\x98", "cut4.fr:2:5: not UTF-8 (byte 0xF0)"},
-             {"overlong.fr", "A\xC0\xAF" "B.\n", "overlong.fr:1:2: not UTF-8 (byte 0xC0)"},
-             {"overlong3.fr", "\xC3\xA9\xE0\x80\xAF" "B.\n", "overlong3.fr:1:3: not UTF-8 (byte 0xE0)"},
-             {"surrogate.fr", "A\xED\xA0\x80" "B.\n", "surrogate.fr:1:2: not UTF-8 (byte 0xED)"},
-             {"above.fr", "A\xF4\x90\x80\x80" "B.\n", "above.fr:1:2: not UTF-8 (byte 0xF4)"},
-             {"five.fr", "A\xF8\x88\x80\x80\x80" "B.\n", "five.fr:1:2: not UTF-8 (byte 0xF8)"},
-             {"tail.fr", "A\x80" "B.\n", "tail.fr:1:2: not UTF-8 (byte 0x80)"}};
+             {"overlong.fr",
+              "A\xC0\xAF"
+              "B.\n",
+              "overlong.fr:1:2: not UTF-8 (byte 0xC0)"},
+             {"overlong3.fr",
+              "\xC3\xA9\xE0\x80\xAF"
+              "B.\n",
+              "overlong3.fr:1:3: not UTF-8 (byte 0xE0)"},
+             {"surrogate.fr",
+              "A\xED\xA0\x80"
+              "B.\n",
+              "surrogate.fr:1:2: not UTF-8 (byte 0xED)"},
+             {"above.fr",
+              "A\xF4\x90\x80\x80"
+              "B.\n",
+              "above.fr:1:2: not UTF-8 (byte 0xF4)"},
+             {"five.fr",
+              "A\xF8\x88\x80\x80\x80"
+              "B.\n",
+              "five.fr:1:2: not UTF-8 (byte 0xF8)"},
+             {"tail.fr",
+              "A\x80"
+              "B.\n",
+              "tail.fr:1:2: not UTF-8 (byte 0x80)"}};
   for (const auto& item : bad) {
     CAPTURE(item.name);
     const std::string error = error_of([&] { read_lines(folder.write(item.name, item.bytes)); });
@@ -104,7 +137,8 @@ TEST_CASE("read_lines refuses UTF-16, NUL and every form that is not UTF-8, with
 
 TEST_CASE("read_lines says why a file cannot be read") {
   const Folder folder;
-  CHECK(contains(error_of([&] { read_lines(folder.path() / "none.txt"); }), "none.txt: there is no such file"));
+  CHECK(
+      contains(error_of([&] { read_lines(folder.path() / "none.txt"); }), "none.txt: there is no such file"));
   CHECK(contains(error_of([&] { read_lines(folder.path()); }), ": this is a directory"));
   CHECK(contains(error_of([&] { read_lines(folder.write("file", "a") / "below"); }), "below: "));
 }
@@ -114,10 +148,16 @@ TEST_CASE("text_problem and replace_invalid_text serve a stream that must keep i
   CHECK(!text_problem("caf\xC3\xA9 \xF0\x9F\x98\x80 \xF4\x8F\xBF\xBF\t\x01").has_value());
   CHECK(text_problem("caf\xC3\xA9 \xE9").value().column == 7);
   Index count = 3;
-  CHECK(replace_invalid_text(std::string("a\xED\xA0\x80" "b\0\xC3\xA9\xC3", 9), count) ==
-        "a\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD" "b\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD");
+  CHECK(replace_invalid_text(std::string("a\xED\xA0\x80"
+                                         "b\0\xC3\xA9\xC3",
+                                         9),
+                             count) ==
+        "a\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"
+        "b\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD");
   CHECK(count == 8);
-  std::istringstream in("\xEF\xBB\xBF" "a\xC3\n\n b\r\nlast");
+  std::istringstream in(
+      "\xEF\xBB\xBF"
+      "a\xC3\n\n b\r\nlast");
   LineReader reader(in, "input");
   Lines lines;
   for (std::string line; reader.next(line);) lines.push_back(line);
@@ -153,8 +193,9 @@ TEST_CASE("read_parallel never shifts pairs and refuses unequal counts") {
 }
 
 TEST_CASE("is_blank sees through every kind of space and zero width") {
-  for (const char* blank : {"", " ", "\t \r", "\xC2\xA0", "\xE2\x80\xAF", "\xE2\x80\x89", "\xE3\x80\x80",
-                            "\xE2\x80\x8B", "\xE2\x81\xA0", "\xEF\xBB\xBF", "\xC2\x85", "\xE2\x80\xA8\xE2\x80\xA9"}) {
+  for (const char* blank :
+       {"", " ", "\t \r", "\xC2\xA0", "\xE2\x80\xAF", "\xE2\x80\x89", "\xE3\x80\x80", "\xE2\x80\x8B",
+        "\xE2\x81\xA0", "\xEF\xBB\xBF", "\xC2\x85", "\xE2\x80\xA8\xE2\x80\xA9"}) {
     CAPTURE(blank);
     CHECK(is_blank(blank));
   }
