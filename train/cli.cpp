@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "weft/core/error.h"
+#include "weft/core/suggestion.h"
 #include "weft/core/threads.h"
 #include "weft/train/commands.h"
-#include "weft/train/config_rules.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
@@ -61,9 +61,7 @@ int dispatch(const std::vector<std::string>& words, const Registry& registry) {
     }
     return command.run(arguments, registry);
   }
-  const std::string near = nearest(words[0], verbs);
-  throw ConfigError(fmt::format("weft: \"{}\" is not a verb{}; see weft --help", words[0],
-                                near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+  throw ConfigError(fmt::format("\"{}\" is not a verb{}; see weft --help", words[0], suggestion(words[0], verbs)));
 }
 
 }  // namespace
