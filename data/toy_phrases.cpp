@@ -120,6 +120,8 @@ NounPhrase draw_object(Random& random, const Noun& noun, bool negative) {
   if (phrase.article == Article::kNone && negative) phrase.article = Article::kDefinite;
   if (noun.kind != kKin && chance(random, 0.5)) {
     phrase = {&noun, phrase.plural, negative ? Article::kNegated : Article::kIndefinite};
+    // "pas de souris" could be one mouse or many; here it is one.
+    if (negative && noun.singular == std::string_view(noun.plural)) phrase.plural = false;
   }
   return phrase;
 }
