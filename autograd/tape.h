@@ -3,7 +3,9 @@
 // buffer is written, not zero-filled, by whoever comes first. There is no global state, so many tapes may live at once.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <span>
@@ -12,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/core/error.h"
 #include "weft/core/kernels.h"
 #include "weft/core/tensor.h"
 
@@ -90,17 +93,21 @@ class Tape {
     return Var(std::move(value), this, slot);
   }
 
-  /// A copy of `items` that lives until the tape is cleared, for a record's captures.
+  /// Room for `count` items that lives until the tape is cleared, for a record's captures.
   template <class T>
-  std::span<const T> keep(std::span<const T> items) {
+  std::span<T> keep_new(std::size_t count) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(std::max_align_t));
-    T* copy = static_cast<T*>(allocate(items.size_bytes()));
-    std::uninitialized_copy(items.begin(), items.end(), copy);
-    return {copy, items.size()};
+    T* items = static_cast<T*>(allocate(count * sizeof(T)));
+    std::uninitialized_default_construct_n(items, count);
+    return {items, count};
   }
-  template <class T>
-  std::span<const T> keep(const std::vector<T>& items) {
-    return keep(std::span<const T>(items));
+  /// A copy of `items` in such room.
+  template <class Items>
+  auto keep(const Items& items) {
+    using T = std::remove_cvref_t<decltype(*std::data(items))>;
+    const std::span<T> copy = keep_new<T>(std::size(items));
+    std::copy(std::begin(items), std::end(items), copy.begin());
+    return std::span<const T>(copy);
   }
 
   /// Walks the records in reverse from `loss`, a variable of one element on this tape, whose own gradient is 1. Frees
@@ -151,5 +158,17 @@ class Tape {
   std::size_t chunk_ = 0;
   std::size_t used_ = 0;
 };
+
+/// The tape that records an operation on these variables: that of any of them, null if all are constants. Throws
+/// ShapeError if they are on different tapes.
+template <class... Vars>
+Tape* tape_of(const Vars&... variables) {
+  Tape* tape = nullptr;
+  for (Tape* other : {variables.tape()...}) {
+    if (other != nullptr && tape != nullptr && other != tape) throw ShapeError("[tape] the arguments are on two tapes");
+    if (other != nullptr) tape = other;
+  }
+  return tape;
+}
 
 }  // namespace weft

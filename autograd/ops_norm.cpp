@@ -1,0 +1,85 @@
+// Softmax and layer normalisation.
+#include "weft/autograd/ops.h"
+#include "weft/autograd/shape_checks.h"
+#include "weft/core/error.h"
+
+namespace weft {
+namespace {
+
+void require_gain_and_shift(std::string_view op, const Var& x, const Var& gain, const Var& shift) {
+  require_shape(op, "gain", gain, {x.cols()}, "one for each column of x");
+  require_shape(op, "shift", shift, {x.cols()}, "one for each column of x");
+}
+
+}  // namespace
+
+Var softmax(const Var& x) {
+  require_matrix("softmax", "x", x);
+  Tensor y(x.shape());
+  softmax(x.rows(), x.cols(), x.value().data(), y.data());
+  Tape* tape = x.tape();
+  if (tape == nullptr) return y;
+  const Tensor result = y;
+  return tape->record("softmax", std::move(y), [=, x = x.slot()](const Tensor& dy, Tape& t) {
+    softmax_backward(dy.rows(), dy.cols(), result.data(), dy.data(), t.sink(x));
+  });
+}
+
+Var log_softmax(const Var& x) {
+  require_matrix("log_softmax", "x", x);
+  Tensor y(x.shape());
+  log_softmax(x.rows(), x.cols(), x.value().data(), y.data());
+  Tape* tape = x.tape();
+  if (tape == nullptr) return y;
+  const Tensor result = y;
+  return tape->record("log_softmax", std::move(y), [=, x = x.slot()](const Tensor& dy, Tape& t) {
+    log_softmax_backward(dy.rows(), dy.cols(), result.data(), dy.data(), t.sink(x));
+  });
+}
+
+Var layer_norm(const Var& x, const Var& gain, const Var& shift, real epsilon) {
+  require_matrix("layer_norm", "x", x);
+  require_gain_and_shift("layer_norm", x, gain, shift);
+  const Index T = x.rows(), D = x.cols();
+  Tape* tape = tape_of(x, gain, shift);
+  Tensor y(x.shape());
+  Tensor mean = tape != nullptr ? Tensor({T}) : Tensor(), rstd = tape != nullptr ? Tensor({T}) : Tensor();
+  layer_norm(T, D, x.value().data(), gain.value().data(), shift.value().data(), epsilon, y.data(), mean.data(),
+             rstd.data());
+  if (tape == nullptr) return y;
+  return tape->record("layer_norm", std::move(y),
+                      [=, x = x.slot(), gain = gain.slot(), shift = shift.slot(), X = x.value(), G = gain.value()](
+                          const Tensor& dy, Tape& t) {
+                        layer_norm_backward(T, D, X.data(), G.data(), mean.data(), rstd.data(), dy.data(), t.sink(x),
+                                            t.sink(gain), t.sink(shift));
+                      });
+}
+
+Var add_norm(const Var& x, const Var& y, const Var& gain, const Var& shift, real epsilon, const Dropout& dropout) {
+  require_matrix("add_norm", "x", x);
+  require_same_shape("add_norm", "x", x, "y", y);
+  require_gain_and_shift("add_norm", x, gain, shift);
+  const Index T = x.rows(), D = x.cols();
+  Tensor sum(x.shape()), result(x.shape()), mean({T}), rstd({T});
+  add_norm(dropout, T, D, x.value().data(), y.value().data(), gain.value().data(), shift.value().data(), epsilon,
+           sum.data(), result.data(), mean.data(), rstd.data());
+  Tape* tape = tape_of(x, y, gain, shift);
+  if (tape == nullptr) return result;
+  return tape->record(
+      "add_norm", std::move(result),
+      [=, x = x.slot(), y = y.slot(), gain = gain.slot(), shift = shift.slot(), G = gain.value()](const Tensor& dy,
+                                                                                                  Tape& t) {
+        Tensor ds = x || y ? Tensor(dy.shape()) : Tensor();
+        layer_norm_backward(T, D, sum.data(), G.data(), mean.data(), rstd.data(), dy.data(), {ds.data(), 0},
+                            t.sink(gain), t.sink(shift));
+        if (!x && !y) return;
+        if (dropout.probability > 0) {
+          dropout_rows(dropout, T, D, ds.data(), t.sink(y));
+        } else {
+          t.give(y, ds);
+        }
+        t.give(x, ds);
+      });
+}
+
+}  // namespace weft

@@ -1,0 +1,277 @@
+// Elementwise kernels. Every function of one element is written once, as a pair of a value and a derivative.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "weft/core/kernels.h"
+#include "weft/core/simd.h"
+#include "weft/core/threads.h"
+
+namespace weft {
+namespace {
+
+constexpr Index kTile = 16 * 1024;  // elements
+
+/// Rows a tile, so that it has about kTile elements.
+Index row_tile(Index columns) { return std::max<Index>(1, kTile / std::max<Index>(columns, 1)); }
+
+// derivative(v): of the argument x, or of the result y where kFromResult says so.
+struct Neg {
+  static constexpr bool kFromResult = true;
+  static real value(real x) { return -x; }
+  static real derivative(real) { return -1; }
+};
+struct Exp {
+  static constexpr bool kFromResult = true;
+  static real value(real x) { return simd::exp(x); }
+  static real derivative(real y) { return y; }
+};
+struct Log {
+  static constexpr bool kFromResult = false;
+  static real value(real x) { return std::log(x); }
+  static real derivative(real x) { return 1 / x; }
+};
+struct Sqrt {
+  static constexpr bool kFromResult = true;
+  static real value(real x) { return std::sqrt(x); }
+  static real derivative(real y) { return real{0.5} / y; }
+};
+struct Relu {
+  static constexpr bool kFromResult = true;
+  static real value(real x) { return x < 0 ? 0 : x; }  // NaN stays NaN
+  static real derivative(real y) { return y > 0 ? real{1} : real{0}; }
+};
+struct Gelu {
+  static constexpr bool kFromResult = false;
+  static real value(real x) { return x * simd::normal_cdf(x); }
+  static real derivative(real x) { return simd::normal_cdf(x) + x * simd::normal_pdf(x); }
+};
+struct Silu {
+  static constexpr bool kFromResult = false;
+  static real value(real x) { return x * simd::sigmoid(x); }
+  static real derivative(real x) {
+    const real s = simd::sigmoid(x);
+    return s * (1 + x * (1 - s));
+  }
+};
+struct Tanh {
+  static constexpr bool kFromResult = true;
+  static real value(real x) { return simd::tanh(x); }
+  static real derivative(real y) { return 1 - y * y; }
+};
+struct Sigmoid {
+  static constexpr bool kFromResult = true;
+  static real value(real x) { return simd::sigmoid(x); }
+  static real derivative(real y) { return y * (1 - y); }
+};
+
+/// Calls f with the function's struct.
+template <class F>
+auto dispatch(Unary function, F f) {
+  switch (function) {
+    case Unary::kNeg: return f(Neg{});
+    case Unary::kExp: return f(Exp{});
+    case Unary::kLog: return f(Log{});
+    case Unary::kSqrt: return f(Sqrt{});
+    case Unary::kRelu: return f(Relu{});
+    case Unary::kGelu: return f(Gelu{});
+    case Unary::kSilu: return f(Silu{});
+    case Unary::kTanh: return f(Tanh{});
+    case Unary::kSigmoid: break;
+  }
+  return f(Sigmoid{});
+}
+
+/// dst[i] = beta * dst[i] + value(i) for i in [begin, end).
+template <class Value>
+void put(Index begin, Index end, Dst dst, Value value) {
+  real* out = dst.data;
+  if (dst.beta == 0) {
+#pragma omp simd
+    for (Index i = begin; i < end; ++i) out[i] = value(i);
+  } else {
+    const real beta = dst.beta;
+#pragma omp simd
+    for (Index i = begin; i < end; ++i) out[i] = beta * out[i] + value(i);
+  }
+}
+
+/// The same over all of [0, size), on several threads.
+template <class Value>
+void put_all(Index size, Dst dst, Value value) {
+  parallel_for(size, kTile, [&](Index begin, Index end) { put(begin, end, dst, value); });
+}
+
+real apply(Binary function, real a, real b) {
+  switch (function) {
+    case Binary::kAdd: return a + b;
+    case Binary::kSub: return a - b;
+    case Binary::kMul: return a * b;
+    case Binary::kDiv: break;
+  }
+  return a / b;
+}
+
+/// Calls f(index_of_b), a function from (row, column, elements before the row) to where b is.
+template <class F>
+void with_spread(Spread spread, F f) {
+  switch (spread) {
+    case Spread::kSame: return f([](Index row_start, Index column) { return row_start + column; });
+    case Spread::kRow: return f([](Index, Index column) { return column; });
+    case Spread::kScalar: break;
+  }
+  f([](Index, Index) { return Index{0}; });
+}
+
+/// Runs row(t, start of row t) on several threads.
+template <class Row>
+void for_rows(Index T, Index D, Row row) {
+  parallel_for(T, row_tile(D), [&](Index begin, Index end) {
+    for (Index t = begin; t < end; ++t) row(t, t * D);
+  });
+}
+
+}  // namespace
+
+void accumulate(Index size, const real* g, Dst dst) {
+  if (dst) put_all(size, dst, [=](Index i) { return g[i]; });
+}
+
+void accumulate_scaled(Index size, real factor, const real* g, Dst dst) {
+  if (dst) put_all(size, dst, [=](Index i) { return factor * g[i]; });
+}
+
+void unary(Unary function, Index size, const real* x, real* y) {
+  dispatch(function, [&](auto f) { put_all(size, {y, 0}, [=](Index i) { return f.value(x[i]); }); });
+}
+
+bool derivative_from_result(Unary function) {
+  return dispatch(function, [](auto f) { return f.kFromResult; });
+}
+
+void unary_backward(Unary function, Index size, const real* x_or_y, const real* dy, Dst dx) {
+  if (!dx) return;
+  dispatch(function, [&](auto f) { put_all(size, dx, [=](Index i) { return dy[i] * f.derivative(x_or_y[i]); }); });
+}
+
+void binary(Binary function, Spread spread, Index T, Index D, const real* a, const real* b, real* y) {
+  with_spread(spread, [&](auto at) {
+    for_rows(T, D, [&](Index, Index start) {
+#pragma omp simd
+      for (Index d = 0; d < D; ++d) y[start + d] = apply(function, a[start + d], b[at(start, d)]);
+    });
+  });
+}
+
+void binary_backward_a(Binary function, Spread spread, Index T, Index D, const real* b, const real* dy, Dst da) {
+  if (!da) return;
+  with_spread(spread, [&](auto at) {
+    for_rows(T, D, [&](Index, Index start) {
+      put(0, D, {da.data + start, da.beta}, [&](Index d) {
+        const real g = dy[start + d];
+        if (function == Binary::kMul) return g * b[at(start, d)];
+        if (function == Binary::kDiv) return g / b[at(start, d)];
+        return g;
+      });
+    });
+  });
+}
+
+void binary_backward_b(Binary function, Spread spread, Index T, Index D, const real* a, const real* b, const real* dy,
+                       Dst db) {
+  if (!db) return;
+  with_spread(spread, [&](auto at) {
+    const auto term = [&](Index start, Index d) {
+      const real g = dy[start + d];
+      switch (function) {
+        case Binary::kAdd: return g;
+        case Binary::kSub: return -g;
+        case Binary::kMul: return g * a[start + d];
+        case Binary::kDiv: break;
+      }
+      const real divisor = b[at(start, d)];
+      return -g * a[start + d] / (divisor * divisor);
+    };
+    if (spread == Spread::kSame) {
+      for_rows(T, D, [&](Index, Index start) {
+        put(0, D, {db.data + start, db.beta}, [&](Index d) { return term(start, d); });
+      });
+    } else if (spread == Spread::kRow) {
+      parallel_for(D, 64, [&](Index begin, Index end) {  // each tile of columns adds up all rows in order
+        std::array<real, 64> total{};
+        for (Index t = 0; t < T; ++t) {
+          for (Index d = begin; d < end; ++d) total[static_cast<std::size_t>(d - begin)] += term(t * D, d);
+        }
+        put(begin, end, db, [&](Index d) { return total[static_cast<std::size_t>(d - begin)]; });
+      });
+    } else {
+      double total = 0;
+      for (Index t = 0; t < T; ++t) {
+        for (Index d = 0; d < D; ++d) total += static_cast<double>(term(t * D, d));
+      }
+      put(0, 1, db, [&](Index) { return static_cast<real>(total); });
+    }
+  });
+}
+
+void dropout_factors(const Dropout& dropout, std::uint64_t row, Index columns, real* factors) {
+  // One Philox call makes eight numbers of 16 bits; a group is 16 calls side by side, 128 columns: half h of word w of
+  // call l belongs to column 32 w + 16 h + l.
+  constexpr Index kCalls = 16, kGroup = kCalls * 8;
+  const auto threshold = static_cast<std::uint32_t>(std::lround(static_cast<double>(dropout.probability) * 65536));
+  const real keep = threshold >= 65536 ? real{0} : static_cast<real>(65536.0 / (65536.0 - threshold));
+  const std::uint64_t place = dropout.site ^ (dropout.stream.step * 0x9E3779B97F4A7C15u);
+  const auto place_low = static_cast<std::uint32_t>(place), place_high = static_cast<std::uint32_t>(place >> 32);
+  for (Index start = 0; start < columns; start += kGroup) {
+    alignas(64) std::uint32_t words[4][kCalls];
+    alignas(64) real group[kGroup];
+#pragma omp simd
+    for (Index l = 0; l < kCalls; ++l) {
+      const auto four = philox({static_cast<std::uint32_t>(start / 8 + l), static_cast<std::uint32_t>(row), place_low,
+                                place_high ^ static_cast<std::uint32_t>(row >> 32)},
+                               dropout.stream.seed);
+      words[0][l] = four[0];
+      words[1][l] = four[1];
+      words[2][l] = four[2];
+      words[3][l] = four[3];
+    }
+    for (Index part = 0; part < 8; ++part) {
+      const std::uint32_t* word = words[part / 2];
+      const auto shift = static_cast<std::uint32_t>(part % 2 * 16);
+#pragma omp simd
+      for (Index l = 0; l < kCalls; ++l) {
+        group[part * kCalls + l] = (word[l] >> shift & 0xFFFFu) >= threshold ? keep : real{0};
+      }
+    }
+    std::copy_n(group, std::min(kGroup, columns - start), factors + start);
+  }
+}
+
+void dropout_rows(const Dropout& dropout, Index T, Index D, const real* x, Dst y) {
+  if (!y) return;
+  parallel_for(T, row_tile(D), [&](Index begin, Index end) {
+    std::array<real, 1024> factors;
+    for (Index t = begin; t < end; ++t) {
+      for (Index d = 0; d < D; d += 1024) {
+        // Longer rows are cut into pieces of 1,024 columns, each with a row number of its own.
+        const Index length = std::min<Index>(1024, D - d);
+        dropout_factors(dropout, static_cast<std::uint64_t>(t) | static_cast<std::uint64_t>(d) << 32, length,
+                        factors.data());
+        const Index start = t * D + d;
+        put(0, length, {y.data + start, y.beta},
+            [&](Index i) { return x[start + i] * factors[static_cast<std::size_t>(i)]; });
+      }
+    }
+  });
+}
+
+void residual_rows(const Dropout& dropout, Index T, Index D, const real* x, const real* z, real* y) {
+  if (dropout.probability == 0) {
+    put_all(T * D, {y, 0}, [=](Index i) { return x[i] + z[i]; });
+    return;
+  }
+  accumulate(T * D, x, {y, 0});
+  dropout_rows(dropout, T, D, z, {y, 1});
+}
+
+}  // namespace weft

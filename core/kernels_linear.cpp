@@ -1,0 +1,43 @@
+// Linear maps with their bias and activation, applied to each tile of the product while it is in the cache.
+#include "weft/core/gemm.h"
+#include "weft/core/kernels.h"
+
+namespace weft {
+namespace {
+
+Unary function_of(Activation activation) {
+  switch (activation) {
+    case Activation::kGelu: return Unary::kGelu;
+    case Activation::kSilu: return Unary::kSilu;
+    default: return Unary::kRelu;
+  }
+}
+
+}  // namespace
+
+void linear(Index T, Index N, Index K, const real* x, const real* W, const real* b, Activation activation, real* y,
+            real* before) {
+  // With `before`, the product goes there and only the activation's result to y.
+  real* product = before != nullptr ? before : y;
+  const auto finish = [&](const Tile& tile) {
+    const Index width = tile.column_end - tile.column_begin;
+    for (Index r = tile.row_begin; r < tile.row_end; ++r) {
+      real* row = product + r * N + tile.column_begin;
+      if (b != nullptr) {
+        const real* shift = b + tile.column_begin;
+#pragma omp simd
+        for (Index c = 0; c < width; ++c) row[c] += shift[c];
+      }
+      if (activation != Activation::kNone) {
+        unary(function_of(activation), width, row, y + r * N + tile.column_begin);
+      }
+    }
+  };
+  gemm(T, N, K, 1, {x, K}, {W, K, true}, 0, product, N, finish);
+}
+
+void activation_backward(Activation activation, Index size, const real* kept, const real* dy, real* g) {
+  unary_backward(function_of(activation), size, kept, dy, {g, 0});
+}
+
+}  // namespace weft

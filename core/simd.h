@@ -1,0 +1,128 @@
+// Small vector tools for the kernels: reductions whose order depends on the length alone (a compiler's own vectorised
+// reductions may depend on alignment), and functions of one element that vectorise. For kernel files only.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "weft/core/types.h"
+
+namespace weft::simd {
+
+/// 64 bytes of elements; the compiler splits it where the CPU's registers are shorter.
+using Vec = real __attribute__((vector_size(64)));
+constexpr Index kLanes = 64 / sizeof(real);
+
+inline Vec load(const real* p) {
+  Vec v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+/// The sum of the lanes, pairwise.
+inline real lane_sum(Vec v) {
+  real lanes[kLanes];
+  std::memcpy(lanes, &v, sizeof v);
+  for (Index width = kLanes / 2; width > 0; width /= 2) {
+    for (Index i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+  }
+  return lanes[0];
+}
+
+/// Adds term(i) over i in [0, n), where vector_term(i) gives the terms i to i + kLanes - 1.
+template <class VectorTerm, class Term>
+inline real reduce(Index n, VectorTerm vector_term, Term term) {
+  Vec a{}, b{};
+  Index i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    a += vector_term(i);
+    b += vector_term(i + kLanes);
+  }
+  for (; i + kLanes <= n; i += kLanes) a += vector_term(i);
+  real rest = 0;
+  for (; i < n; ++i) rest += term(i);
+  return lane_sum(a + b) + rest;
+}
+
+inline real sum(Index n, const real* x) {
+  return reduce(n, [=](Index i) { return load(x + i); }, [=](Index i) { return x[i]; });
+}
+
+inline real dot(Index n, const real* x, const real* y) {
+  return reduce(n, [=](Index i) { return load(x + i) * load(y + i); }, [=](Index i) { return x[i] * y[i]; });
+}
+
+/// The sum of (x - center)^2.
+inline real sum_of_squares(Index n, const real* x, real center) {
+  return reduce(n, [=](Index i) { const Vec d = load(x + i) - center; return d * d; },
+                [=](Index i) { return (x[i] - center) * (x[i] - center); });
+}
+
+/// The largest element; minus infinity for none. A NaN may or may not be found.
+inline real max(Index n, const real* x) {
+  real largest = -std::numeric_limits<real>::infinity();
+#pragma omp simd reduction(max : largest)
+  for (Index i = 0; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
+  return largest;
+}
+
+/// e^x to about one unit in the last place; 0 below -87.3 and infinity above 88.7. x is reduced by a multiple of ln 2, in
+/// two parts, to [-ln2/2, ln2/2], where a polynomial follows e^r (coefficients as in the Cephes library); vectorises.
+inline float exp(float x) {
+  const float low = -87.33654f, high = 88.72283f;
+  float bounded = x < low ? low : x;
+  bounded = bounded > high ? high : bounded;
+  const float shifted = bounded * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: the integer ends up in the low bits
+  const float n = shifted - 12582912.0f;
+  const float r = (bounded - n * 0.693359375f) - n * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = (p * r * r + r) + 1.0f;
+  // 2^n in two steps, since n may be 128
+  const std::int32_t exponent = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(12582912.0f);
+  const std::int32_t half = exponent >> 1;
+  const float first = std::bit_cast<float>((half + 127) << 23);
+  const float second = std::bit_cast<float>((exponent - half + 127) << 23);
+  float result = p * first * second;
+  result = x < low ? 0.0f : result;
+  return x > high ? std::numeric_limits<float>::infinity() : result;
+}
+inline double exp(double x) { return std::exp(x); }
+
+/// 1 / (1 + e^-x).
+inline real sigmoid(real x) { return real{1} / (real{1} + exp(-x)); }
+
+inline float tanh(float x) {
+  const float magnitude = x < 0 ? -x : x;
+  const float e = exp(-2.0f * magnitude);
+  const float large = (1.0f - e) / (1.0f + e);
+  const float square = x * x;  // near 0 the quotient would lose its digits
+  const float small = magnitude * (1.0f + square * (-1.0f / 3 + square * (2.0f / 15 + square * (-17.0f / 315))));
+  const float result = magnitude < 0.15f ? small : large;
+  return x < 0 ? -result : result;
+}
+inline double tanh(double x) { return std::tanh(x); }
+
+/// The normal distribution function, from the complementary error function's approximation 7.1.26 of Abramowitz and
+/// Stegun (absolute error below 1.5e-7) in float, and from std::erfc in double.
+inline float normal_cdf(float x) {
+  const float z = (x < 0 ? -x : x) * 0.70710678f;
+  const float t = 1.0f / (1.0f + 0.3275911f * z);
+  const float poly =
+      t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+  const float tail = 0.5f * poly * exp(-z * z);
+  return x < 0 ? tail : 1.0f - tail;
+}
+inline double normal_cdf(double x) { return 0.5 * std::erfc(-x * 0.70710678118654752440); }
+
+/// The normal density.
+inline real normal_pdf(real x) { return static_cast<real>(0.39894228040143267794) * exp(real{-0.5} * x * x); }
+
+}  // namespace weft::simd
