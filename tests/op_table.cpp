@@ -35,7 +35,8 @@ OpCase random_case(std::string what, const Shapes& shapes, Differentiable run, D
                    double high) {
   OpCase result{std::move(what), {}, std::move(run), std::move(reference)};
   for (const Shape& shape : shapes) {
-    result.what += (result.what.empty() ? "" : " ") + to_string(shape);
+    if (!result.what.empty()) result.what += ' ';
+    result.what += to_string(shape);
     result.inputs.push_back(random_tensor(shape, 100 + result.inputs.size(), low, high));
   }
   return result;

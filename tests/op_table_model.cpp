@@ -211,8 +211,8 @@ OpRow attention_row(std::string_view name, Packing packing) {
 
 // ---- norms --------------------------------------------------------------------------------------------------------------
 
-const std::vector<Shapes> kRowShapes = {{{5, 17}}, {{1, 33}}, {{2, 3, 5}}, {{7}},       {{0, 5}},
-                                        {{4, 1}},  {{3, 200}}, {{3, 16}},  {{401, 203}}};
+const std::vector<Shapes> kRowShapes = {{{5, 17}}, {{1, 33}},  {{0, 5}},  {{4, 1}},
+                                        {{3, 16}}, {{3, 200}}, {{401, 203}}};
 
 OpRow norm_row(std::string_view name, bool residual) {
   OpRow row{name, {}, {}};
