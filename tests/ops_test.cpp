@@ -327,7 +327,7 @@ TEST_CASE("gradient_check passes an op that is right and fails one that is wrong
   CHECK(gradient_check([](Vars v) { return number(static_cast<double>(v.size())); }, inputs).passed);
 }
 
-TEST_CASE("elementwise functions have the values of the C library") {
+TEST_CASE("elementwise functions have the values and slopes of the C library") {
   struct Function {
     Var (*op)(const Var&);
     double (*expected)(double);
@@ -346,14 +346,25 @@ TEST_CASE("elementwise functions have the values of the C library") {
   };
   for (std::size_t f = 0; f < std::size(functions); ++f) {
     CAPTURE(f);
-    const Tensor x = random_tensor({37, 7}, f, functions[f].positive ? 1e-3 : -20, 20);
-    const Tensor y = functions[f].op(x).value();
-    double worst = 0;
-    for (std::size_t i = 0; i < x.values().size(); ++i) {
-      const double expected = functions[f].expected(static_cast<double>(x.values()[i]));
-      worst = std::max(worst, std::abs(static_cast<double>(y.values()[i]) - expected) / std::max(1., std::abs(expected)));
+    Tape tape;
+    const Var x = tape.variable(random_tensor({37, 7}, f, functions[f].positive ? 1e-3 : -20, 20));
+    const Var y = functions[f].op(x);
+    tape.backward(sum(y));
+    const Tensor slopes = tape.gradient(x);
+    double worst = 0, worst_slope = 0;
+    for (std::size_t i = 0; i < slopes.values().size(); ++i) {
+      constexpr double kStep = 1e-6;
+      const double at = static_cast<double>(x.value().values()[i]);
+      const double expected = functions[f].expected(at);
+      const double slope = (functions[f].expected(at + kStep) - functions[f].expected(at - kStep)) / (2 * kStep);
+      const auto error = [](real got, double want) {
+        return std::abs(static_cast<double>(got) - want) / std::max(1., std::abs(want));
+      };
+      worst = std::max(worst, error(y.value().values()[i], expected));
+      worst_slope = std::max(worst_slope, error(slopes.values()[i], slope));
     }
     CHECK(worst < (kDouble ? 1e-14 : 1e-6));
+    CHECK(worst_slope < 2e-6);
   }
 }
 
