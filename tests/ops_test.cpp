@@ -30,7 +30,9 @@ void* counted(std::size_t size, std::size_t alignment) {
 }
 }  // namespace
 void* operator new(std::size_t size) { return counted(size, alignof(std::max_align_t)); }
-void* operator new(std::size_t size, std::align_val_t alignment) { return counted(size, static_cast<std::size_t>(alignment)); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return counted(size, static_cast<std::size_t>(alignment));
+}
 void operator delete(void* place) noexcept { std::free(place); }
 void operator delete(void* place, std::size_t) noexcept { std::free(place); }
 void operator delete(void* place, std::align_val_t) noexcept { std::free(place); }
@@ -316,13 +318,15 @@ TEST_CASE("gradient_check passes an op that is right and fails one that is wrong
   CHECK(wrong.worst_error == doctest::Approx(1. / 3).epsilon(0.01));
   CHECK(wrong.worst_place.rfind("input 0, element ", 0) == 0);
   // One element of many, a forgotten gradient, one that is not a number.
-  CHECK_FALSE(gradient_check([](Vars v) {
-                return concat_rows(std::vector<Var>{square(slice_rows(v[0], 0, 2)), square(slice_rows(v[0], 2, 3), 2.2f)});
-              }, inputs).passed);
+  const auto last_row_wrong = [](Vars v) {
+    return concat_rows(std::vector<Var>{square(slice_rows(v[0], 0, 2)), square(slice_rows(v[0], 2, 3), 2.2f)});
+  };
+  CHECK_FALSE(gradient_check(last_row_wrong, inputs).passed);
   CHECK_FALSE(gradient_check([](Vars v) { return square(Var(v[0].value())); }, inputs).passed);
   CHECK_FALSE(gradient_check([](Vars v) { return square(v[0], kNaN); }, inputs).passed);
   // A kink within reach of the step, a gradient of zeros, no gradient at all.
-  CHECK(gradient_check([](Vars v) { return relu(v[0]); }, std::vector{Tensor::of({3}, {real{0.001f}, -0.002f, 1})}).passed);
+  const std::vector<Tensor> kinks = {Tensor::of({3}, {0.001f, -0.002f, 1})};
+  CHECK(gradient_check([](Vars v) { return relu(v[0]); }, kinks).passed);
   CHECK(gradient_check([](Vars v) { return sum(softmax(v[0])); }, inputs).passed);
   CHECK(gradient_check([](Vars v) { return number(static_cast<double>(v.size())); }, inputs).passed);
 }
@@ -375,7 +379,9 @@ TEST_CASE("matmul multiplies, reshape keeps the order") {
   for (Index i = 0; i < 5; ++i) {
     for (Index j = 0; j < 3; ++j) {
       double dot = 0;
-      for (Index k = 0; k < 17; ++k) dot += static_cast<double>(a.data()[i * 17 + k]) * static_cast<double>(b.data()[k * 3 + j]);
+      for (Index k = 0; k < 17; ++k) {
+        dot += static_cast<double>(a.data()[i * 17 + k]) * static_cast<double>(b.data()[k * 3 + j]);
+      }
       CHECK(static_cast<double>(c.data()[i * 3 + j]) == doctest::Approx(dot).epsilon(1e-5));
     }
   }
