@@ -42,10 +42,10 @@ Var sigmoid(const Var& x);
 /// x with each element dropped (set to 0) with the given probability and the others divided by 1 - probability.
 /// Srivastava et al. 2014. Which are dropped is a function of the dropout's stream and site and of the element's row and
 /// column. With probability 0, x itself.
-Var dropout(const Var& x, const Dropout& dropout);
+Var dropout(const Var& x, const DropoutMask& dropout);
 
 /// x + dropout(y): a residual connection without its norm. Shapes equal.
-Var residual(const Var& x, const Var& y, const Dropout& dropout);
+Var residual(const Var& x, const Var& y, const DropoutMask& dropout);
 
 // ---- products (ops_matrix.cpp) ----------------------------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ Var add_positions(const Var& x, const Var& table, const Ragged& rows, Index firs
 struct AttentionOptions {
   Index heads = 1;
   bool causal = false;  ///< query i of a sequence sees keys 0 to i only (then both sides have the same rows)
-  Dropout dropout;      ///< on the attention weights
+  DropoutMask dropout;      ///< on the attention weights
   /// Where to put the attention weights (before dropout): for each sequence a tensor [heads, queries, keys]. Null: nowhere.
   std::vector<Tensor>* weights = nullptr;
 };
@@ -121,7 +121,7 @@ Var log_softmax(const Var& x);
 Var layer_norm(const Var& x, const Var& gain, const Var& shift, real epsilon);
 
 /// layer_norm(x + dropout(y)): "Add & Norm" of the paper (Vaswani et al. 2017, section 3.1 and 5.4).
-Var add_norm(const Var& x, const Var& y, const Var& gain, const Var& shift, real epsilon, const Dropout& dropout);
+Var add_norm(const Var& x, const Var& y, const Var& gain, const Var& shift, real epsilon, const DropoutMask& dropout);
 
 // ---- losses (ops_loss.cpp) ----------------------------------------------------------------------------------------------
 

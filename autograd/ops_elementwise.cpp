@@ -83,7 +83,7 @@ Var scale(const Var& x, real factor) {
   });
 }
 
-Var dropout(const Var& x, const Dropout& dropout) {
+Var dropout(const Var& x, const DropoutMask& dropout) {
   if (!x.defined()) throw ShapeError("[dropout] x is missing");
   if (dropout.probability == 0) return x;
   Tensor y(x.shape());
@@ -95,7 +95,7 @@ Var dropout(const Var& x, const Dropout& dropout) {
   });
 }
 
-Var residual(const Var& x, const Var& y, const Dropout& dropout) {
+Var residual(const Var& x, const Var& y, const DropoutMask& dropout) {
   require_same_shape("residual", "x", x, "y", y);
   Tensor sum(x.shape());
   residual_rows(dropout, x.rows(), x.cols(), x.value().data(), y.value().data(), sum.data());

@@ -55,7 +55,7 @@ Var layer_norm(const Var& x, const Var& gain, const Var& shift, real epsilon) {
                       });
 }
 
-Var add_norm(const Var& x, const Var& y, const Var& gain, const Var& shift, real epsilon, const Dropout& dropout) {
+Var add_norm(const Var& x, const Var& y, const Var& gain, const Var& shift, real epsilon, const DropoutMask& dropout) {
   require_matrix("add_norm", "x", x);
   require_same_shape("add_norm", "x", x, "y", y);
   require_gain_and_shift("add_norm", x, gain, shift);

@@ -28,7 +28,7 @@ enum class Binary { kAdd, kSub, kMul, kDiv };
 
 /// Which elements are dropped: element (row, column) is, with `probability`, as a function of stream, site, row, column.
 /// The probability counts in steps of 2^-16.
-struct Dropout {
+struct DropoutMask {
   real probability = 0;
   RandomStream stream;
   std::uint64_t site = 0;
@@ -57,11 +57,11 @@ void binary_backward_b(Binary function, Spread spread, Index T, Index D, const r
                        Dst db);
 
 /// The factor, 0 or 1 / (1 - p), of the first `columns` columns of a row.
-void dropout_factors(const Dropout& dropout, std::uint64_t row, Index columns, real* factors);
+void dropout_factors(const DropoutMask& dropout, std::uint64_t row, Index columns, real* factors);
 /// y = x * factors, for x [T, D].
-void dropout_rows(const Dropout& dropout, Index T, Index D, const real* x, Dst y);
+void dropout_rows(const DropoutMask& dropout, Index T, Index D, const real* x, Dst y);
 /// y = x + z * factors.
-void residual_rows(const Dropout& dropout, Index T, Index D, const real* x, const real* z, real* y);
+void residual_rows(const DropoutMask& dropout, Index T, Index D, const real* x, const real* z, real* y);
 
 // ---- sums (kernels_reduce.cpp) ---------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ void log_softmax_backward(Index T, Index D, const real* y, const real* dy, Dst d
 void layer_norm(Index T, Index D, const real* x, const real* gain, const real* shift, real epsilon, real* y, real* mean,
                 real* rstd);
 /// The same of x + z * factors, a sum that is kept in `s` [T, D].
-void add_norm(const Dropout& dropout, Index T, Index D, const real* x, const real* z, const real* gain,
+void add_norm(const DropoutMask& dropout, Index T, Index D, const real* x, const real* z, const real* gain,
               const real* shift, real epsilon, real* s, real* y, real* mean, real* rstd);
 /// dx, dgain, dshift of layer_norm. `x` is what was normalised.
 void layer_norm_backward(Index T, Index D, const real* x, const real* gain, const real* mean, const real* rstd,
@@ -137,7 +137,7 @@ struct AttentionOperands {
   std::span<const Index> query_offsets, key_offsets;  ///< the begin of each sequence, then the number of rows
   Index heads, d_head;
   bool causal;
-  Dropout dropout;  ///< row: query row * heads + head; column: position of the key
+  DropoutMask dropout;  ///< row: query row * heads + head; column: position of the key
 };
 /// O, and for backward the logarithm of each softmax sum, log_sum [query rows, heads], unless null. With `weights`, the
 /// weights before dropout: for each sequence [heads, queries, keys], one sequence after the other.
@@ -145,5 +145,19 @@ void attention(const AttentionOperands& a, real* O, real* log_sum, real* weights
 /// dQ, dK, dV, with the strides of Q, K, V.
 void attention_backward(const AttentionOperands& a, const real* O, const real* log_sum, const real* dO, Dst dQ, Dst dK,
                         Dst dV);
+
+// ---- decoding (kernels_decode.cpp) ------------------------------------------------------------------------------------
+
+/// Attention of one new query for each row over the keys and values of its own past. At step t, row r of the past is
+/// row ancestors[r * steps + t] of past[t], a matrix [rows then, 2 D] of keys and values side by side.
+struct CachedOperands {
+  const real* Q;  ///< [rows, heads * d_head] with row stride q_stride
+  Index q_stride;
+  std::span<const real* const> past;
+  std::span<const Index> ancestors;
+  Index heads, d_head;
+};
+/// O [rows, heads * d_head]. A row's result does not depend on the other rows.
+void cached_attention(Index rows, const CachedOperands& a, real* O);
 
 }  // namespace weft

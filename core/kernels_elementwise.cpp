@@ -214,7 +214,7 @@ void binary_backward_b(Binary function, Spread spread, Index T, Index D, const r
   });
 }
 
-void dropout_factors(const Dropout& dropout, std::uint64_t row, Index columns, real* factors) {
+void dropout_factors(const DropoutMask& dropout, std::uint64_t row, Index columns, real* factors) {
   // One Philox call makes eight numbers of 16 bits; a group is 16 calls side by side, 128 columns: half h of word w of
   // call l belongs to column 32 w + 16 h + l.
   constexpr Index kCalls = 16, kGroup = kCalls * 8;
@@ -247,7 +247,7 @@ void dropout_factors(const Dropout& dropout, std::uint64_t row, Index columns, r
   }
 }
 
-void dropout_rows(const Dropout& dropout, Index T, Index D, const real* x, Dst y) {
+void dropout_rows(const DropoutMask& dropout, Index T, Index D, const real* x, Dst y) {
   if (!y) return;
   parallel_for(T, row_tile(D), [&](Index begin, Index end) {
     std::array<real, 1024> factors;
@@ -265,7 +265,7 @@ void dropout_rows(const Dropout& dropout, Index T, Index D, const real* x, Dst y
   });
 }
 
-void residual_rows(const Dropout& dropout, Index T, Index D, const real* x, const real* z, real* y) {
+void residual_rows(const DropoutMask& dropout, Index T, Index D, const real* x, const real* z, real* y) {
   if (dropout.probability == 0) {
     put_all(T * D, {y, 0}, [=](Index i) { return x[i] + z[i]; });
     return;

@@ -98,7 +98,7 @@ void layer_norm(Index T, Index D, const real* x, const real* gain, const real* s
   });
 }
 
-void add_norm(const Dropout& dropout, Index T, Index D, const real* x, const real* z, const real* gain,
+void add_norm(const DropoutMask& dropout, Index T, Index D, const real* x, const real* z, const real* gain,
               const real* shift, real epsilon, real* s, real* y, real* mean, real* rstd) {
   residual_rows(dropout, T, D, x, z, s);
   layer_norm(T, D, s, gain, shift, epsilon, y, mean, rstd);

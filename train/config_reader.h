@@ -1,0 +1,44 @@
+// Reads the JSON text of a configuration into a flat list of entries, in file order, with the line of each.
+// Knows JSON and the two levels (sections and their keys); knows nothing of which keys there are.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "weft/core/types.h"
+
+namespace weft {
+
+/// A value as it stands in the text. Whole numbers beyond Index are doubles.
+struct FoundValue {
+  std::variant<std::monostate, bool, Index, double, std::string>
+      value;          // monostate: null, an array, an object
+  std::string shown;  // as JSON, or "an array", "an object"
+  bool is_object = false;
+};
+
+/// A member of the outermost object (no name), or of a section. A section is itself an entry, before its
+/// keys.
+struct ConfigEntry {
+  std::string section;
+  std::optional<std::string> name;
+  FoundValue found;
+  Index line = 0;
+
+  std::string path() const { return name ? section + "." + *name : section; }
+};
+
+/// Reads a JSON object, with comments and a byte order mark allowed. Objects and arrays inside a section are
+/// entries whose content is skipped. Throws ConfigError `name:line:column: ...` where the text is not JSON.
+std::vector<ConfigEntry> read_config_entries(std::string_view text, std::string_view name);
+
+/// Reads a single JSON value; nothing if the text is not JSON.
+std::optional<FoundValue> read_json_value(std::string_view text);
+
+/// Writes text as a JSON string, quoted and escaped; nothing if it is not UTF-8.
+std::optional<std::string> json_string(const std::string& text);
+
+}  // namespace weft

@@ -1,0 +1,246 @@
+#include "weft/train/config_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace weft {
+namespace {
+
+constexpr double kLargestSeed = 9007199254740991;  // 2^53 - 1: exact in every JSON reader
+
+/// Adds the rows of one section to a table.
+template <class Section>
+class Rows {
+ public:
+  Rows(ConfigTable& table, std::string name, Section Config::*section, std::string meaning)
+      : table_(table), name_(std::move(name)), section_(section) {
+    table_.sections.push_back({name_, std::move(meaning)});
+  }
+
+  template <class Value>
+  void operator()(const std::string& name, Value Section::*member, ConfigRule rule,
+                  std::string meaning) const {
+    const auto section = section_;
+    table_.keys.push_back({name_, name, name_ + "." + name, std::move(rule), std::move(meaning),
+                           [=](const Config& config) -> ConfigValue { return config.*section.*member; },
+                           [=](Config& config, const ConfigValue& value) {
+                             config.*section.*member = std::get<Value>(value);
+                           }});
+  }
+
+ private:
+  ConfigTable& table_;
+  std::string name_;
+  Section Config::*section_;
+};
+
+void add_data(ConfigTable& table) {
+  const Rows key(
+      table, "data", &Config::data,
+      "The text to learn from: a toy task, or files with one sentence a line, where line n of the target "
+      "translates line n of the source. Paths are relative to the current directory.");
+  using S = DataConfig;
+  const std::vector<std::string> tasks = {"fr-en", "copy", "reverse", "sort"};
+  key("task", &S::task, {.one_of = {"", "fr-en", "copy", "reverse", "sort"}},
+      "Toy task that makes its own text; empty to use files.");
+  key("pairs", &S::pairs, {.at_least = 0, .only_with = {"data.task", tasks}},
+      "Training pairs that the toy task makes; 0 for the task's own number.");
+  key("seed", &S::seed, {.at_least = 0, .at_most = kLargestSeed, .only_with = {"data.task", tasks}},
+      "Seed of the toy task's text.");
+  key("train_source", &S::train_source, {}, "Source side of the training text.");
+  key("train_target", &S::train_target, {}, "Target side of the training text.");
+  key("valid_source", &S::valid_source, {},
+      "Source side of the validation text, which picks the best checkpoint.");
+  key("valid_target", &S::valid_target, {}, "Target side of the validation text.");
+  key("test_source", &S::test_source, {}, "Source side of the test text, which training never reads.");
+  key("test_target", &S::test_target, {}, "Target side of the test text.");
+  key("tokenizer", &S::tokenizer, {.one_of = {"word", "whitespace", "character"}},
+      "How a line becomes tokens: words with punctuation split off, pieces between white space, or "
+      "characters.");
+  key("lowercase", &S::lowercase, {}, "Whether text is put into lower case first.");
+  key("min_count", &S::min_count, {.at_least = 1},
+      "How often a token must occur in the training text to enter the vocabulary.");
+  key("max_vocabulary", &S::max_vocabulary, {.at_least = 5},
+      "Largest vocabulary of a side, special tokens included; the most frequent tokens stay.");
+  key("shared_vocabulary", &S::shared_vocabulary, {}, "Whether source and target have one vocabulary.");
+  key("max_length", &S::max_length, {.at_least = 1},
+      "Longest sentence in training, in tokens; pairs with a longer side are dropped and counted.");
+}
+
+void add_model(ConfigTable& table) {
+  const Rows key(table, "model", &Config::model,
+                 "The Transformer. The last seven keys name layers of the registry, to which a program may "
+                 "add its own.");
+  using S = ModelConfig;
+  key("d_model", &S::d_model, {.at_least = 1}, "Width of the model; a multiple of `heads`.");
+  key("heads", &S::heads, {.at_least = 1}, "Heads of each attention.");
+  key("encoder_layers", &S::encoder_layers, {.at_least = 1}, "Layers of the encoder.");
+  key("decoder_layers", &S::decoder_layers, {.at_least = 1}, "Layers of the decoder.");
+  key("d_feed_forward", &S::d_feed_forward, {.at_least = 1}, "Width inside the feed-forward layers.");
+  key("dropout", &S::dropout, {.at_least = 0, .below = 1},
+      "Probability that training drops an element of an embedding or of what a sublayer adds.");
+  key("attention_dropout", &S::attention_dropout, {.at_least = 0, .below = 1},
+      "The same for attention weights.");
+  key("activation_dropout", &S::activation_dropout, {.at_least = 0, .below = 1},
+      "The same inside the feed-forward layers.");
+  key("activation", &S::activation, {.one_of = {"relu", "gelu", "silu"}},
+      "Activation inside the feed-forward layers.");
+  key("norm_first", &S::norm_first, {},
+      "Whether a sublayer's input is normalised (pre-norm) instead of its sum with the residual "
+      "(post-norm).");
+  key("tied_embeddings", &S::tied_embeddings, {.one_of = {"none", "decoder", "all"}},
+      "Which matrices are one: none; target embedding and output projection; or these and the source "
+      "embedding, which needs `data.shared_vocabulary`.");
+  key("scale_embeddings", &S::scale_embeddings, {},
+      "Whether embeddings are multiplied by the root of `d_model`.");
+  key("max_length", &S::max_length, {.at_least = 2},
+      "Longest sequence that the model accepts, in tokens, and the number of learned positions.");
+  key("feed_forward", &S::feed_forward, {}, "Feed-forward layer.");
+  key("norm", &S::norm, {}, "Normalisation.");
+  key("positions", &S::positions, {}, "Position encoding: `sinusoidal` and `learned` are built in.");
+  key("self_attention", &S::self_attention, {}, "Attention of a sequence to itself.");
+  key("cross_attention", &S::cross_attention, {}, "Attention of the decoder to the encoder's output.");
+  key("encoder_layer", &S::encoder_layer, {}, "Whole layer of the encoder.");
+  key("decoder_layer", &S::decoder_layer, {}, "Whole layer of the decoder.");
+}
+
+void add_optimizer(ConfigTable& table) {
+  const Rows key(table, "optimizer", &Config::optimizer, "How gradients change the parameters.");
+  using S = OptimizerConfig;
+  const ConfigUse adams = {"optimizer.name", {"adam", "adamw"}};
+  key("name", &S::name, {.one_of = {"adam", "adamw", "sgd"}}, "Optimizer.");
+  key("learning_rate", &S::learning_rate, {.above = 0},
+      "Highest learning rate; with the `noam` schedule, the factor of its formula.");
+  key("beta1", &S::beta1, {.at_least = 0, .below = 1, .only_with = adams}, "Decay of the mean of gradients.");
+  key("beta2", &S::beta2, {.at_least = 0, .below = 1, .only_with = adams},
+      "Decay of the mean of squared gradients.");
+  key("epsilon", &S::epsilon, {.above = 0, .only_with = adams}, "Added to the denominator of an update.");
+  key("weight_decay", &S::weight_decay, {.at_least = 0, .only_with = {"optimizer.name", {"adamw"}}},
+      "Share of a weight that is taken off it at each update, times the learning rate.");
+  key("momentum", &S::momentum, {.at_least = 0, .below = 1, .only_with = {"optimizer.name", {"sgd"}}},
+      "Share of the last update's direction that the next one keeps.");
+  key("clip_norm", &S::clip_norm, {.at_least = 0},
+      "Longest gradient, as the norm over all parameters; a longer one is scaled down. 0 for no limit.");
+}
+
+void add_schedule(ConfigTable& table) {
+  const Rows key(table, "schedule", &Config::schedule,
+                 "How the learning rate changes from update to update.");
+  using S = ScheduleConfig;
+  key("name", &S::name, {.one_of = {"constant", "noam", "inverse_sqrt", "cosine", "linear"}},
+      "Shape of the learning rate after warm-up.");
+  key("warmup_steps", &S::warmup_steps, {.at_least = 0},
+      "Updates in which the learning rate rises from 0; `noam` and `inverse_sqrt` need at least 1.");
+  key("final_ratio", &S::final_ratio,
+      {.at_least = 0, .at_most = 1, .only_with = {"schedule.name", {"cosine", "linear"}}},
+      "Learning rate of the last update, as a fraction of the highest.");
+}
+
+void add_training(ConfigTable& table) {
+  const Rows key(table, "training", &Config::training,
+                 "How long to train, on how much at once, and when to look at the result.");
+  using S = TrainingConfig;
+  key("seed", &S::seed, {.at_least = 0, .at_most = kLargestSeed},
+      "Seed of the initial parameters, the data order and dropout.");
+  key("steps", &S::steps, {.at_least = 1}, "Updates of the whole run.");
+  key("batch_tokens", &S::batch_tokens, {.at_least = 1}, "Tokens of a batch, source and target together.");
+  key("accumulate", &S::accumulate, {.at_least = 1}, "Batches whose gradients make one update.");
+  key("label_smoothing", &S::label_smoothing, {.at_least = 0, .below = 1},
+      "Probability that the loss spreads over the whole vocabulary.");
+  key("validate_every", &S::validate_every, {.at_least = 1}, "Updates between two validations.");
+  key("log_every", &S::log_every, {.at_least = 1}, "Updates between two lines of the log.");
+  key("save_every", &S::save_every, {.at_least = 0},
+      "Updates between two saves of the last checkpoint; 0 to save at validations only.");
+  key("validation_sentences", &S::validation_sentences, {.at_least = 0},
+      "Validation sentences that are translated to measure BLEU and exact matches; 0 for all.");
+  key("best_metric", &S::best_metric, {.one_of = {"loss", "bleu", "exact_match", "token_accuracy"}},
+      "Validation result that decides which checkpoint is the best.");
+  key("samples", &S::samples, {.at_least = 0}, "Translations shown at each validation.");
+  key("threads", &S::threads, {.at_least = 0, .at_most = 1024},
+      "Threads to compute with; 0 for one on each core. Results do not depend on it.");
+}
+
+void add_decoding(ConfigTable& table) {
+  const Rows key(table, "decoding", &Config::decoding, "How a trained model writes its output.");
+  using S = DecodingConfig;
+  key("beam", &S::beam, {.at_least = 1, .at_most = 1024},
+      "Hypotheses that beam search keeps; 1 for greedy search.");
+  key("length_penalty", &S::length_penalty, {.at_least = 0, .at_most = 10},
+      "Strength of the preference for long outputs; 0 for none.");
+  key("max_length_ratio", &S::max_length_ratio, {.at_least = 0, .at_most = 100},
+      "An output has at most this many tokens for each source token, plus `max_length_extra`.");
+  key("max_length_extra", &S::max_length_extra, {.at_least = 1},
+      "Tokens that an output may have beyond `max_length_ratio` times the source.");
+  key("batch_tokens", &S::batch_tokens, {.at_least = 1}, "Source tokens that are translated at once.");
+}
+
+void add_checks(ConfigTable& table) {
+  const auto check = [&](std::vector<std::string> keys, std::function<std::string(const Config&)> problem) {
+    table.checks.push_back({std::move(keys), std::move(problem)});
+  };
+  check({"model.d_model", "model.heads"}, [](const Config& c) -> std::string {
+    if (c.model.d_model % c.model.heads == 0) return "";
+    return fmt::format("model.d_model ({}) must be a multiple of model.heads ({})", c.model.d_model,
+                       c.model.heads);
+  });
+  check({"model.tied_embeddings", "data.shared_vocabulary"}, [](const Config& c) -> std::string {
+    if (c.model.tied_embeddings != "all" || c.data.shared_vocabulary) return "";
+    return "model.tied_embeddings is \"all\"; this needs data.shared_vocabulary to be true";
+  });
+  check({"data.max_length", "model.max_length"}, [](const Config& c) -> std::string {
+    if (c.data.max_length < c.model.max_length) return "";
+    return fmt::format(
+        "data.max_length ({}) must be below model.max_length ({}), to leave room for the end token",
+        c.data.max_length, c.model.max_length);
+  });
+  check({"schedule.name", "schedule.warmup_steps"}, [](const Config& c) -> std::string {
+    const std::string& name = c.schedule.name;
+    if ((name != "noam" && name != "inverse_sqrt") || c.schedule.warmup_steps > 0) return "";
+    return fmt::format("schedule.warmup_steps is 0; must be at least 1 with schedule.name \"{}\"", name);
+  });
+  check({"data.task", "data.train_source", "data.train_target", "data.valid_source", "data.valid_target",
+         "data.test_source", "data.test_target"},
+        [](const Config& c) -> std::string {
+          const DataConfig& d = c.data;
+          const bool files = !(d.train_source + d.train_target + d.valid_source + d.valid_target +
+                               d.test_source + d.test_target)
+                                  .empty();
+          if (d.task.empty() || !files) return "";
+          return fmt::format("data.task is \"{}\" and data also names files; leave out one of the two",
+                             d.task);
+        });
+}
+
+ConfigTable make_table() {
+  ConfigTable table;
+  add_data(table);
+  add_model(table);
+  add_optimizer(table);
+  add_schedule(table);
+  add_training(table);
+  add_decoding(table);
+  add_checks(table);
+  return table;
+}
+
+}  // namespace
+
+const ConfigKey* ConfigTable::find(std::string_view path) const {
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const ConfigKey& key) { return key.path == path; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+bool ConfigTable::has_section(std::string_view name) const {
+  return std::any_of(sections.begin(), sections.end(),
+                     [&](const ConfigSection& s) { return s.name == name; });
+}
+
+const ConfigTable& config_table() {
+  static const ConfigTable table = make_table();
+  return table;
+}
+
+}  // namespace weft
