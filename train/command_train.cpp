@@ -141,7 +141,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   }
   const fs::path best = folder / "best.safetensors";
   progress.line(fmt::format("done in {}; best checkpoint: {} (step {}, {} {:.4g})",
-                            format_duration(trainer.state().elapsed_seconds), best.string(), trainer.state().best_step,
+                            format_duration(trainer.elapsed_seconds()), best.string(), trainer.state().best_step,
                             config.training.best_metric,
                             best_score(trainer.state(), config.training.best_metric)));
   progress.line(fmt::format("next: weft evaluate {0}, or: weft translate {0}", best.string()));
