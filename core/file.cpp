@@ -1,0 +1,218 @@
+#include "weft/core/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+#include "weft/core/error.h"
+#include "weft/core/file_calls.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kBufferBytes = 1 << 16;
+
+/// Calls again while a signal interrupts. Not for close, after which the descriptor is gone whatever it
+/// returns.
+template <class Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+[[noreturn]] void fail_reading(const fs::path& path, int error) {
+  const char* mend = "check the disk";
+  if (error == ENOENT || error == ENOTDIR) mend = "check the path";
+  if (error == EISDIR) mend = "name a file in it";
+  if (error == EACCES || error == EPERM) mend = "ask for the right to read it";
+  throw DataError(fmt::format("{}: cannot be read: {}; {}", path.string(), reason(error), mend));
+}
+
+[[noreturn]] void fail_writing(const fs::path& path, std::string_view step, int error) {
+  const char* mend = "check the disk";
+  if (error == ENOENT || error == ENOTDIR) mend = "create its folder first";
+  if (error == ENOSPC || error == EDQUOT) mend = "free some space or choose another disk";
+  if (error == EACCES || error == EPERM || error == EROFS) mend = "choose a folder that you may write to";
+  throw Error(fmt::format("{}: cannot be written: {} ({}); {}", path.string(), reason(error), step, mend));
+}
+
+/// A file descriptor that is closed at the end, errors or not.
+class Descriptor {
+ public:
+  Descriptor(const fs::path& path, int flags)
+      : file_(uninterrupted([&] { return file_calls().open(path.c_str(), flags | O_CLOEXEC, 0666); })) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { close(); }
+
+  int get() const { return file_; }
+  int release() { return std::exchange(file_, -1); }
+  int close() { return file_ < 0 ? 0 : file_calls().close(release()); }
+
+ private:
+  int file_;
+};
+
+/// A file that is removed at the end. If it was renamed by then, nothing of its name is left to remove.
+class Temporary {
+ public:
+  explicit Temporary(fs::path path) : path_(std::move(path)) {}
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  ~Temporary() { file_calls().unlink(path_.c_str()); }
+
+ private:
+  fs::path path_;
+};
+
+}  // namespace
+
+FileCalls& file_calls() {
+  static FileCalls calls{
+      [](const char* path, int flags, mode_t mode) { return ::open(path, flags, mode); },
+      ::read,
+      ::pread,
+      ::write,
+      ::fsync,
+      ::close,
+      std::rename,
+      ::unlink,
+  };
+  return calls;
+}
+
+std::string read_file(const fs::path& path) {
+  const Descriptor file(path, O_RDONLY);
+  if (file.get() < 0) fail_reading(path, errno);
+  std::string bytes;
+  std::size_t filled = 0;
+  while (true) {
+    // Grows by doubling from what is there, so it needs no size beforehand and reads pipes too.
+    if (filled == bytes.size()) bytes.resize(std::max(kBufferBytes, 2 * filled));
+    const ssize_t count = uninterrupted(
+        [&] { return file_calls().read(file.get(), bytes.data() + filled, bytes.size() - filled); });
+    if (count < 0) fail_reading(path, errno);
+    if (count == 0) break;
+    filled += static_cast<std::size_t>(count);
+  }
+  bytes.resize(filled);
+  return bytes;
+}
+
+InputFile::InputFile(const fs::path& path) : path_(path), file_(-1), size_(0) {
+  Descriptor file(path, O_RDONLY);
+  struct stat status {};
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) fail_reading(path, errno);
+  if (S_ISDIR(status.st_mode)) fail_reading(path, EISDIR);
+  if (!S_ISREG(status.st_mode)) {
+    throw DataError(fmt::format("{}: is not a regular file; copy its contents to one", path.string()));
+  }
+  size_ = static_cast<std::uint64_t>(status.st_size);
+  file_ = file.release();
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)), size_(other.size_) {}
+
+InputFile::~InputFile() {
+  if (file_ >= 0) file_calls().close(file_);
+}
+
+void InputFile::read_at(std::uint64_t offset, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const ssize_t count = uninterrupted(
+        [&] { return file_calls().pread(file_, to.data(), to.size(), static_cast<off_t>(offset)); });
+    if (count < 0) fail_reading(path_, errno);
+    if (count == 0) {
+      throw DataError(
+          fmt::format("{}: ends after {} bytes while it is being read; let nothing else write to it",
+                      path_.string(), offset));
+    }
+    offset += static_cast<std::uint64_t>(count);
+    to = to.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void FileWriter::write(std::span<const std::byte> bytes) {
+  if (buffer_.size() + bytes.size() > kBufferBytes) flush();
+  if (bytes.size() <= kBufferBytes) {
+    buffer_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return;
+  }
+  write_now(bytes);
+}
+
+void FileWriter::write_now(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count =
+        uninterrupted([&] { return file_calls().write(file_, bytes.data(), bytes.size()); });
+    if (count <= 0) fail_writing(path_, "write", count < 0 ? errno : ENOSPC);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void FileWriter::flush() {
+  write_now(std::as_bytes(std::span(buffer_)));
+  buffer_.clear();
+}
+
+void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> write) {
+  std::error_code error;
+  const fs::path resolved = fs::canonical(path, error);
+  const fs::path target = error ? path : resolved;
+  if (fs::exists(target, error) && !fs::is_regular_file(target, error)) {
+    throw Error(fmt::format("{}: cannot be written: it is a folder or a device; name a file", path.string()));
+  }
+  const fs::path parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  Descriptor folder(parent, O_RDONLY | O_DIRECTORY);
+  if (folder.get() < 0) fail_writing(path, "open folder", errno);
+
+  const fs::path beside = fmt::format("{}.{}.tmp", target.string(), ::getpid());
+  Descriptor file(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+  if (file.get() < 0) fail_writing(path, "open", errno);
+  const Temporary temporary(beside);
+
+  FileWriter writer(path, file.get());
+  write(writer);
+  writer.flush();
+  if (uninterrupted([&] { return file_calls().fsync(file.get()); }) != 0) fail_writing(path, "fsync", errno);
+  if (file.close() != 0) fail_writing(path, "close", errno);
+  if (file_calls().rename(beside.c_str(), target.c_str()) != 0) fail_writing(path, "rename", errno);
+  // From here on the new file is in place; what can still fail is that the disk knows. Some file systems have
+  // no fsync for folders and say EINVAL.
+  if (uninterrupted([&] { return file_calls().fsync(folder.get()); }) != 0 && errno != EINVAL) {
+    fail_writing(path, "fsync folder", errno);
+  }
+}
+
+void write_file(const fs::path& path, std::string_view bytes) {
+  write_file_atomically(path, [&](FileWriter& writer) { writer.write(bytes); });
+}
+
+void remove_leftovers(const fs::path& path) {
+  const std::string stem = path.filename().string() + ".";
+  const std::string_view suffix = ".tmp";
+  std::error_code error;
+  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  for (fs::directory_iterator i(parent, error), end; !error && i != end; i.increment(error)) {
+    const std::string name = i->path().filename().string();
+    if (name.size() <= stem.size() + suffix.size() || !name.starts_with(stem) || !name.ends_with(suffix))
+      continue;
+    const auto digits = std::string_view(name).substr(stem.size(), name.size() - stem.size() - suffix.size());
+    if (digits.find_first_not_of("0123456789") == digits.npos) file_calls().unlink(i->path().c_str());
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,42 @@
+#include "weft/optim/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "weft/core/error.h"
+
+namespace weft {
+namespace {
+
+constexpr std::array<std::string_view, 5> kNames{"constant", "noam", "inverse_sqrt", "cosine", "linear"};
+constexpr double kPi = 3.14159265358979323846;
+
+}  // namespace
+
+std::span<const std::string_view> schedule_names() { return kNames; }
+
+double learning_rate(const ScheduleOptions& options, Index update) {
+  if (std::find(kNames.begin(), kNames.end(), options.name) == kNames.end()) {
+    throw ConfigError(fmt::format("\"{}\" is not a learning rate schedule; choose one of {}", options.name,
+                                  fmt::join(kNames, ", ")));
+  }
+  const auto n = static_cast<double>(std::max<Index>(update, 1));
+  const auto warmup = static_cast<double>(options.warmup_steps);
+  const auto steps = static_cast<double>(options.steps);
+  if (options.name == "noam") {
+    const double scale = options.peak / std::sqrt(static_cast<double>(options.d_model));
+    return n < warmup ? scale * n / (warmup * std::sqrt(warmup)) : scale / std::sqrt(n);
+  }
+  if (n < warmup) return options.peak * n / warmup;
+  if (options.name == "constant") return options.peak;
+  if (options.name == "inverse_sqrt") return options.peak * std::sqrt(std::max(warmup, 1.0) / n);
+  // Asked this way, a schedule whose warm-up fills all steps is at its end at once, without a division by 0.
+  const double progress = n < steps ? (n - warmup) / (steps - warmup) : 1.0;
+  const double left = options.name == "cosine" ? (1.0 + std::cos(kPi * progress)) / 2.0 : 1.0 - progress;
+  return options.peak * (options.final_ratio + (1.0 - options.final_ratio) * left);
+}
+
+}  // namespace weft

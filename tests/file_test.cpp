@@ -1,0 +1,229 @@
+#include "weft/core/file.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "weft/core/error.h"
+#include "weft/core/file_calls.h"
+
+using namespace weft;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A folder of its own for one test, and the system's calls back in place afterwards.
+class Sandbox {
+ public:
+  Sandbox() {
+    std::string name = (fs::temp_directory_path() / "weft_file_test_XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    folder_ = name;
+  }
+  ~Sandbox() {
+    file_calls() = calls_;
+    fs::remove_all(folder_);
+  }
+  fs::path operator/(const char* name) const { return folder_ / name; }
+  std::ptrdiff_t files() const {
+    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+  }
+  const FileCalls& calls() const { return calls_; }
+
+ private:
+  fs::path folder_;
+  FileCalls calls_ = file_calls();
+};
+
+std::string message_of(FunctionRef<void()> action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing thrown";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+FileCalls real_calls;
+int call_count;    // calls seen so far
+int failing_call;  // the one that fails, or at which the process dies
+
+bool now_failing() { return call_count++ == failing_call; }
+
+/// The system's calls, of which the one numbered `failing_call` has `Fault` in its place.
+template <int (*Fault)()>
+FileCalls faulty_calls() {
+  FileCalls calls = real_calls;
+  calls.open = [](const char* path, int flags, mode_t mode) {
+    return now_failing() ? Fault() : real_calls.open(path, flags, mode);
+  };
+  calls.write = [](int file, const void* from, std::size_t bytes) {
+    // Half of the bytes are gone when it happens.
+    if (!now_failing()) return real_calls.write(file, from, bytes);
+    (void)!real_calls.write(file, from, bytes / 2);
+    return static_cast<ssize_t>(Fault());
+  };
+  calls.fsync = [](int file) { return now_failing() ? Fault() : real_calls.fsync(file); };
+  calls.rename = [](const char* from, const char* to) {
+    return now_failing() ? Fault() : real_calls.rename(from, to);
+  };
+  return calls;
+}
+
+int disk_full() {
+  errno = ENOSPC;
+  return -1;
+}
+int die() { _exit(9); }
+
+const std::string kNew(200000, 'n');
+void write_new(const fs::path& path) {
+  write_file_atomically(path, [](FileWriter& writer) {
+    writer.write(std::string_view(kNew).substr(0, 10));
+    writer.write(std::string_view(kNew).substr(10, 150000));
+    writer.write(std::string_view(kNew).substr(150010));
+  });
+}
+
+}  // namespace
+
+TEST_CASE("what is written is read, and nothing else stays in the folder") {
+  const Sandbox sandbox;
+  for (const std::size_t size : {0u, 1u, 65536u, 65537u, 300001u}) {
+    std::string bytes(size, '\0');
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 7 + i / 251);
+    write_file(sandbox / "a", bytes);
+    CHECK(read_file(sandbox / "a") == bytes);
+    CHECK(InputFile(sandbox / "a").size() == size);
+  }
+  write_new(sandbox / "a");
+  CHECK(read_file(sandbox / "a") == kNew);
+  CHECK(sandbox.files() == 1);
+}
+
+TEST_CASE("read_at reads anywhere and says where the file ends") {
+  const Sandbox sandbox;
+  write_file(sandbox / "a", "0123456789");
+  const InputFile file(sandbox / "a");
+  std::string some(4, ' ');
+  file.read_at(3, std::as_writable_bytes(std::span(some)));
+  CHECK(some == "3456");
+  CHECK_THROWS_AS(file.read_at(8, std::as_writable_bytes(std::span(some))), DataError);
+}
+
+TEST_CASE("short writes and interrupts are carried on from") {
+  const Sandbox sandbox;
+  real_calls = sandbox.calls();
+  call_count = 0;
+  file_calls().write = [](int file, const void* from, std::size_t bytes) {
+    if (++call_count % 3 == 0) {
+      errno = EINTR;
+      return ssize_t{-1};
+    }
+    return real_calls.write(file, from, std::min<std::size_t>(bytes, 9973));
+  };
+  file_calls().read = [](int file, void* to, std::size_t bytes) {
+    return real_calls.read(file, to, std::min<std::size_t>(bytes, 9973));
+  };
+  write_new(sandbox / "a");
+  CHECK(read_file(sandbox / "a") == kNew);
+}
+
+TEST_CASE("whichever call fails, the old file stays, the temporary goes, and the error says why") {
+  const Sandbox sandbox;
+  real_calls = sandbox.calls();
+  for (failing_call = 0;; ++failing_call) {
+    CAPTURE(failing_call);
+    write_file(sandbox / "a", "old");
+    call_count = 0;
+    file_calls() = faulty_calls<disk_full>();
+    const std::string message = message_of([&] { write_new(sandbox / "a"); });
+    file_calls() = real_calls;
+    if (call_count <= failing_call) break;
+    CHECK(contains(message, (sandbox / "a").string() + ": cannot be written: No space left on device ("));
+    CHECK(contains(message, "free some space"));
+    const bool after_rename = contains(message, "(fsync folder)");
+    CHECK(read_file(sandbox / "a") == (after_rename ? kNew : "old"));
+    CHECK(sandbox.files() == 1);
+  }
+  CHECK(failing_call == 8);  // two opens, three writes, two fsyncs, a rename
+}
+
+TEST_CASE("a process killed at any call leaves the old file or the new one, and leftovers can be removed") {
+  const Sandbox sandbox;
+  real_calls = sandbox.calls();
+  bool left_something = false;
+  int killed = 0;
+  for (failing_call = 0; killed == failing_call; ++failing_call) {
+    CAPTURE(failing_call);
+    write_file(sandbox / "a", "old");
+    const pid_t child = fork();
+    if (child == 0) {
+      call_count = 0;
+      file_calls() = faulty_calls<die>();
+      write_new(sandbox / "a");
+      _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    if (WEXITSTATUS(status) == 9) ++killed;
+    const std::string bytes = read_file(sandbox / "a");
+    CHECK((bytes == "old" || bytes == kNew));
+    left_something = left_something || sandbox.files() > 1;
+    remove_leftovers(sandbox / "a");
+    CHECK(sandbox.files() == 1);
+  }
+  CHECK(killed == 8);
+  CHECK(left_something);
+}
+
+TEST_CASE("remove_leftovers leaves other files alone") {
+  const Sandbox sandbox;
+  for (const char* name : {"a", "a.tmp", "a.1x.tmp", "a.12.tmp", "b.12.tmp", "a.12"}) {
+    std::ofstream(sandbox / name) << name;
+  }
+  remove_leftovers(sandbox / "a");
+  CHECK(sandbox.files() == 5);
+  CHECK_FALSE(fs::exists(sandbox / "a.12.tmp"));
+}
+
+TEST_CASE("an exception of the callback passes through and leaves the old file") {
+  const Sandbox sandbox;
+  write_file(sandbox / "a", "old");
+  CHECK_THROWS_AS(write_file_atomically(sandbox / "a",
+                                        [](FileWriter& writer) {
+                                          writer.write("half");
+                                          throw ConfigError("no");
+                                        }),
+                  ConfigError);
+  CHECK(read_file(sandbox / "a") == "old");
+  CHECK(sandbox.files() == 1);
+}
+
+TEST_CASE("links are followed, devices and folders refused, missing things named") {
+  const Sandbox sandbox;
+  write_file(sandbox / "a", "old");
+  fs::create_symlink("a", sandbox / "link");
+  write_file(sandbox / "link", "new");
+  CHECK(fs::is_symlink(sandbox / "link"));
+  CHECK(read_file(sandbox / "a") == "new");
+
+  fs::create_directory(sandbox / "folder");
+  CHECK_THROWS_AS(write_file(sandbox / "folder", "x"), Error);
+  CHECK_THROWS_AS(write_file("/dev/null", "x"), Error);
+  CHECK(contains(message_of([&] { write_file(sandbox / "none/a", "x"); }), "create its folder first"));
+
+  CHECK(contains(message_of([&] { read_file(sandbox / "none"); }), "none: cannot be read: No such file"));
+  CHECK(
+      contains(message_of([&] { read_file(sandbox / "folder"); }), "folder: cannot be read: Is a directory"));
+  CHECK_THROWS_AS(InputFile(sandbox / "folder"), DataError);
+  CHECK_THROWS_AS(InputFile("/dev/null"), DataError);
+}
