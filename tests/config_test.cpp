@@ -55,7 +55,7 @@ std::size_t rows_of(const std::string& section) {
 TEST_CASE("every member of the structs has a row in the table") {
   CHECK(config_table().sections.size() == member_count<Config>());
   CHECK(rows_of("data") == member_count<DataConfig>());
-  CHECK(rows_of("model") == member_count<ModelConfig>());
+  CHECK(rows_of("model") == member_count<ModelConfig>() - 2);  // the vocabularies' sizes come from the data
   CHECK(rows_of("optimizer") == member_count<OptimizerConfig>());
   CHECK(rows_of("schedule") == member_count<ScheduleConfig>());
   CHECK(rows_of("training") == member_count<TrainingConfig>());

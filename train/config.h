@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/core/types.h"
+#include "weft/nn/transformer.h"
 
 namespace weft {
 
@@ -32,27 +33,8 @@ struct DataConfig {
   Index max_length = 256;
 };
 
-/// The Transformer: its sizes, and the names of the layers that fill its slots.
-struct ModelConfig {
-  Index d_model = 128;
-  Index heads = 4;
-  Index encoder_layers = 2;
-  Index decoder_layers = 2;
-  Index d_feed_forward = 512;
-  double dropout = 0.1;
-  std::string activation = "relu";
-  bool norm_first = false;
-  std::string tied_embeddings = "none";
-  bool scale_embeddings = true;
-  Index max_length = 512;
-  std::string feed_forward = "default";
-  std::string norm = "layer_norm";
-  std::string positions = "sinusoidal";
-  std::string self_attention = "multi_head";
-  std::string cross_attention = "multi_head";
-  std::string encoder_layer = "default";
-  std::string decoder_layer = "default";
-};
+/// The Transformer: its sizes, and the names of the layers that fill its slots. The vocabularies come from the data.
+using ModelConfig = TransformerOptions;
 
 /// How gradients change the parameters.
 struct OptimizerConfig {

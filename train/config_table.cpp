@@ -79,7 +79,12 @@ void add_model(ConfigTable& table) {
   key("encoder_layers", &S::encoder_layers, {.at_least = 1}, "Layers of the encoder.");
   key("decoder_layers", &S::decoder_layers, {.at_least = 1}, "Layers of the decoder.");
   key("d_feed_forward", &S::d_feed_forward, {.at_least = 1}, "Width inside the feed-forward layers.");
-  key("dropout", &S::dropout, {.at_least = 0, .below = 1}, "Probability that training drops an element.");
+  key("dropout", &S::dropout, {.at_least = 0, .below = 1},
+      "Probability that training drops an element of an embedding or of what a sublayer adds.");
+  key("attention_dropout", &S::attention_dropout, {.at_least = 0, .below = 1},
+      "The same for attention weights.");
+  key("activation_dropout", &S::activation_dropout, {.at_least = 0, .below = 1},
+      "The same inside the feed-forward layers.");
   key("activation", &S::activation, {.one_of = {"relu", "gelu", "silu"}},
       "Activation inside the feed-forward layers.");
   key("norm_first", &S::norm_first, {},

@@ -1,0 +1,129 @@
+#include "weft/data/text_file.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <istream>
+#include <system_error>
+#include <utility>
+
+#include "weft/core/error.h"
+#include "weft/data/utf8.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
+// The length of the code point at `at`, or 0 if it may not be in a text.
+std::size_t valid_length(std::string_view line, std::size_t at) {
+  const CodePoint point = code_point_at(line, at);
+  return point.value == 0 || point.value == kInvalidCodePoint ? 0 : point.length;
+}
+
+// Drops blank lines from the end while there are more than `count` lines.
+void drop_surplus_blanks(std::vector<std::string>& lines, std::size_t count) {
+  while (lines.size() > count && is_blank(lines.back())) lines.pop_back();
+}
+
+}  // namespace
+
+LineReader::LineReader(std::istream& in, std::string name) : in_(in), name_(std::move(name)) {}
+
+bool LineReader::next(std::string& line) {
+  if (!std::getline(in_, line)) {
+    if (in_.bad()) throw DataError(fmt::format("{}:{}: reading failed after this line", name_, line_number_));
+    return false;
+  }
+  ++line_number_;
+  if (line_number_ == 1) {
+    if (line.starts_with("\xFF\xFE") || line.starts_with("\xFE\xFF")) {
+      throw DataError(fmt::format(
+          "{}: this is UTF-16; convert the file, for example with iconv -f utf-16 -t utf-8", name_));
+    }
+    if (line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+  }
+  if (!line.empty() && line.back() == '\r') line.pop_back();
+  return true;
+}
+
+std::optional<TextProblem> text_problem(std::string_view line) {
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t length = valid_length(line, at);
+    if (length == 0) {
+      const auto byte = static_cast<unsigned char>(line[at]);
+      return TextProblem{static_cast<Index>(at) + 1,
+                         byte == 0
+                             ? "NUL byte; remove it, or convert the file to UTF-8 if it is UTF-16"
+                             : fmt::format("not UTF-8 (byte 0x{:02X}); convert the file, for example with "
+                                           "iconv -f latin1 -t utf-8",
+                                           byte)};
+    }
+    at += length;
+  }
+  return std::nullopt;
+}
+
+std::string replace_invalid_text(std::string_view line, Index& count) {
+  std::string result;
+  result.reserve(line.size());
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t length = valid_length(line, at);
+    if (length == 0) {
+      result += kReplacement;
+      ++count;
+      ++at;
+    } else {
+      result += line.substr(at, length);
+      at += length;
+    }
+  }
+  return result;
+}
+
+std::vector<std::string> read_lines(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    throw DataError(fmt::format("{}: there is no such file; check the path", name));
+  }
+  if (std::filesystem::is_directory(status)) {
+    throw DataError(fmt::format("{}: this is a directory; give the path of a text file", name));
+  }
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    throw DataError(fmt::format("{}: cannot be opened ({}); check that you may read it", name,
+                                errno != 0 ? std::strerror(errno) : "unknown cause"));
+  }
+  LineReader reader(in, name);
+  std::vector<std::string> lines;
+  std::string line;
+  while (reader.next(line)) {
+    if (const auto problem = text_problem(line)) {
+      throw DataError(
+          fmt::format("{}:{}:{}: {}", name, reader.line_number(), problem->column, problem->what));
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+ParallelText read_parallel(const std::filesystem::path& source, const std::filesystem::path& target) {
+  ParallelText text{read_lines(source), read_lines(target)};
+  const std::size_t source_lines = text.source.size(), target_lines = text.target.size();
+  drop_surplus_blanks(text.source, target_lines);
+  drop_surplus_blanks(text.target, source_lines);
+  if (text.source.size() != text.target.size()) {
+    throw DataError(
+        fmt::format("{} has {} lines but {} has {}; line n of one file must translate line n of the other",
+                    source.string(), source_lines, target.string(), target_lines));
+  }
+  return text;
+}
+
+}  // namespace weft

@@ -1,0 +1,60 @@
+// Text files as lines of valid UTF-8. A line never holds a line feed, a NUL, or a byte that is not UTF-8, and
+// the lines of a file are those that `wc -l` counts, plus a last one that has no newline. Unicode's other
+// line breaks and quotes mean nothing here.
+#pragma once
+
+#include <filesystem>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/core/types.h"
+#include "weft/data/parallel_text.h"
+
+namespace weft {
+
+/// Reads a stream line by line; drops one leading byte order mark and the CR of CR LF.
+/// Whether a line is UTF-8 is not checked here: see text_problem and replace_invalid_text.
+class LineReader {
+ public:
+  /// Reads from `in`, which must outlive the reader; `name` is what errors call it.
+  LineReader(std::istream& in, std::string name);
+
+  /// Reads the next line; returns false at the end of the stream.
+  /// Throws DataError if the stream is UTF-16 or fails.
+  bool next(std::string& line);
+
+  /// The number of the line that next read last, from 1.
+  Index line_number() const { return line_number_; }
+
+ private:
+  std::istream& in_;
+  std::string name_;
+  Index line_number_ = 0;
+};
+
+/// What is wrong with a line, and at which byte, from 1.
+struct TextProblem {
+  Index column;
+  std::string what;
+};
+
+/// Finds the first NUL or byte that is not UTF-8 (cut, overlong, surrogate or above U+10FFFF) in a line.
+std::optional<TextProblem> text_problem(std::string_view line);
+
+/// Replaces each NUL and each byte that is not UTF-8 by U+FFFD, and adds their number to `count`.
+std::string replace_invalid_text(std::string_view line, Index& count);
+
+/// Reads all lines of a file; an empty file has none.
+/// Throws DataError if it cannot be read, is UTF-16, or holds a NUL or anything but UTF-8 (with line and
+/// byte).
+std::vector<std::string> read_lines(const std::filesystem::path& path);
+
+/// Reads two files as sentence pairs, line by line. Blank lines at the end of one file that the other lacks
+/// are left out; blank lines elsewhere stay, so that pairs never shift. Throws DataError as read_lines does,
+/// or if the line counts differ.
+ParallelText read_parallel(const std::filesystem::path& source, const std::filesystem::path& target);
+
+}  // namespace weft

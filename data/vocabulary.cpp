@@ -1,0 +1,133 @@
+#include "weft/data/vocabulary.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "weft/core/error.h"
+#include "weft/data/text_file.h"
+#include "weft/data/utf8.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kSpecials = kSpecialTokens.size();
+
+bool only_spaces(std::string_view token) {
+  for (std::size_t at = 0; at < token.size();) {
+    const CodePoint point = code_point_at(token, at);
+    if (!is_space(point.value)) return false;
+    at += point.length;
+  }
+  return true;
+}
+
+}  // namespace
+
+void TokenCounter::add(std::span<const std::string> tokens) {
+  for (const std::string& token : tokens) ++counts_[token];
+}
+
+std::vector<std::pair<std::string, Index>> TokenCounter::sorted() const {
+  std::vector<std::pair<std::string, Index>> result(counts_.begin(), counts_.end());
+  std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  return result;
+}
+
+Vocabulary Vocabulary::build(const TokenCounter& counter, const VocabularyOptions& options) {
+  if (options.min_count < 1) {
+    throw ConfigError(fmt::format("vocabulary: min_count is {}; use 1 or more", options.min_count));
+  }
+  if (options.max_size != 0 && options.max_size <= static_cast<Index>(kSpecials)) {
+    throw ConfigError(fmt::format(
+        "vocabulary: max_size is {}, but {} of the entries are specials; use more, or 0 for no limit",
+        options.max_size, kSpecials));
+  }
+  std::vector<std::string> tokens(kSpecialTokens.begin(), kSpecialTokens.end());
+  for (auto& [token, count] : counter.sorted()) {
+    if (count < options.min_count || static_cast<Index>(tokens.size()) == options.max_size) break;
+    if (std::find(kSpecialTokens.begin(), kSpecialTokens.end(), token) == kSpecialTokens.end()) {
+      tokens.push_back(std::move(token));
+    }
+  }
+  if (tokens.size() == kSpecials) {
+    throw DataError(
+        fmt::format("vocabulary: none of {} different tokens occurs {} times; lower min_count or check that "
+                    "the text is not blank",
+                    counter.distinct(), options.min_count));
+  }
+  return from_tokens(std::move(tokens));
+}
+
+Vocabulary Vocabulary::from_tokens(std::vector<std::string> tokens, std::string_view name) {
+  for (std::size_t i = 0; i < kSpecials; ++i) {
+    if (i >= tokens.size() || tokens[i] != kSpecialTokens[i]) {
+      throw DataError(fmt::format(
+          "{}:{}: {} where {} must be; a vocabulary begins with the entries <unk>, <s> and </s>, in this "
+          "order",
+          name, i + 1, i < tokens.size() ? fmt::format("\"{}\"", tokens[i]) : "nothing", kSpecialTokens[i]));
+    }
+  }
+  Vocabulary vocabulary;
+  vocabulary.tokens_ = std::move(tokens);
+  vocabulary.ids_.reserve(vocabulary.tokens_.size());
+  for (std::size_t i = kSpecials; i < vocabulary.tokens_.size(); ++i) {
+    const std::string& token = vocabulary.tokens_[i];
+    if (only_spaces(token)) throw DataError(fmt::format("{}:{}: blank entry; remove it", name, i + 1));
+    if (token.find_first_of("\r\n") != std::string::npos) {
+      throw DataError(
+          fmt::format("{}:{}: an entry with a line break; make it two or remove it", name, i + 1));
+    }
+    if (const auto problem = text_problem(token)) {
+      throw DataError(fmt::format("{}:{}:{}: {}", name, i + 1, problem->column, problem->what));
+    }
+    const auto special = std::find(kSpecialTokens.begin(), kSpecialTokens.end(), token);
+    const auto [place, is_new] = vocabulary.ids_.try_emplace(token, static_cast<TokenId>(i));
+    if (special != kSpecialTokens.end() || !is_new) {
+      const auto first = is_new ? special - kSpecialTokens.begin() : place->second;
+      throw DataError(fmt::format("{}:{}: \"{}\" is entry {} already; remove one of them", name, i + 1, token,
+                                  first + 1));
+    }
+  }
+  return vocabulary;
+}
+
+TokenId Vocabulary::id(std::string_view token) const {
+  const auto place = ids_.find(token);
+  return place == ids_.end() ? kUnknown : place->second;
+}
+
+const std::string& Vocabulary::token(TokenId id) const {
+  if (id < 0 || id >= size()) {
+    throw DataError(fmt::format("vocabulary: {} is not an id; there are {}, from 0", id, size()));
+  }
+  return tokens_[static_cast<std::size_t>(id)];
+}
+
+std::vector<TokenId> Vocabulary::ids(std::span<const std::string> tokens) const {
+  std::vector<TokenId> result;
+  result.reserve(tokens.size());
+  for (const std::string& token : tokens) result.push_back(id(token));
+  return result;
+}
+
+std::vector<std::string> Vocabulary::tokens(std::span<const TokenId> ids) const {
+  std::vector<std::string> result;
+  result.reserve(ids.size());
+  for (const TokenId id : ids) result.push_back(token(id));
+  return result;
+}
+
+std::uint64_t Vocabulary::content_hash() const {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  const auto mix = [&hash](char c) { hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u; };
+  for (const std::string& token : tokens_) {
+    for (const char c : token) mix(c);
+    mix('\n');  // no entry has one, so entries cannot run together
+  }
+  return hash;
+}
+
+}  // namespace weft

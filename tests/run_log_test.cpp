@@ -1,0 +1,159 @@
+#include "weft/train/run_log.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "weft/core/error.h"
+
+using namespace weft;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A folder that is gone when the test is.
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("weft_run_log_" + std::to_string(getpid()));
+  Folder() {
+    fs::remove_all(path);
+    fs::create_directories(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  std::string log() const { return (path / "log.jsonl").string(); }
+};
+
+std::string content(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void add(const std::string& path, std::string_view text) {
+  std::ofstream(path, std::ios::binary | std::ios::app) << text;
+}
+
+StepEntry step_at(Index step) { return {step, 2, 3.25, 0.0005, 1.5, 1000.5, 123456789, 7.75}; }
+
+std::string message_of(void (*act)(const std::string&), const std::string& path) {
+  try {
+    act(path);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("lines have exactly these shapes and are in the file at once") {
+  const Folder folder;
+  RunLog log(folder.log(), 0);
+  log.write(step_at(10));
+  const std::string first =
+      R"({"step":10,"epoch":2,"loss":3.25,"learning_rate":0.0005,"grad_norm":1.5,"tokens_per_second":1000.5,)"
+      R"("peak_bytes":123456789,"elapsed_seconds":7.75})"
+      "\n";
+  CHECK(content(folder.log()) == first);
+  log.write(ValidationEntry{10, 2.5, 12.5, 0.5, 0.25, 34.5});
+  CHECK(content(folder.log()) ==
+        first + R"({"step":10,"validation":{"loss":2.5,"perplexity":12.5,"token_accuracy":0.5,)"
+                R"("exact_match":0.25,"bleu":34.5}})"
+                "\n");
+}
+
+TEST_CASE("numbers that are not finite become null, and read back as NaN") {
+  const Folder folder;
+  RunLog log(folder.log(), 0);
+  StepEntry entry = step_at(1);
+  entry.loss = std::nan("");
+  entry.grad_norm = std::numeric_limits<double>::infinity();
+  log.write(entry);
+  log.write(
+      ValidationEntry{1, 1e3, std::numeric_limits<double>::infinity(), 0.5, std::nan(""), std::nan("")});
+  std::istringstream lines(content(folder.log()));
+  for (std::string line; std::getline(lines, line);) CHECK(nlohmann::json::accept(line));
+  CHECK(content(folder.log()).find("\"loss\":null") != std::string::npos);
+
+  const RunLogEntries read = read_run_log(folder.log());
+  REQUIRE(read.steps.size() == 1);
+  REQUIRE(read.validations.size() == 1);
+  CHECK(std::isnan(read.steps[0].loss));
+  CHECK(std::isnan(read.steps[0].grad_norm));
+  CHECK(read.steps[0].learning_rate == 0.0005);
+  CHECK(read.steps[0].peak_bytes == 123456789);
+  CHECK(read.steps[0].elapsed_seconds == 7.75);
+  CHECK(std::isnan(read.validations[0].perplexity));
+  CHECK(std::isnan(read.validations[0].bleu));
+  CHECK(read.validations[0].loss == 1e3);
+  CHECK(read.validations[0].token_accuracy == 0.5);
+}
+
+TEST_CASE("resuming drops later steps and a line that was cut short") {
+  const Folder folder;
+  {
+    RunLog log(folder.log(), 0);
+    for (const Index step : {10, 20, 30}) {
+      log.write(step_at(step));
+      log.write(ValidationEntry{step, 2, 7, 0.5, 0.25, 30});
+    }
+  }
+  const std::string whole = content(folder.log());
+  add(folder.log(), R"({"step":15,"epo)");
+  CHECK(read_run_log(folder.log()).steps.size() == 3);
+  {
+    RunLog log(folder.log(), 20);
+    const std::string kept = content(folder.log());
+    CHECK(kept == whole.substr(0, kept.size()));
+    log.write(step_at(21));
+  }
+  const RunLogEntries read = read_run_log(folder.log());
+  REQUIRE(read.steps.size() == 3);
+  CHECK(read.steps[1].step == 20);
+  CHECK(read.steps[2].step == 21);
+  REQUIRE(read.validations.size() == 2);
+  CHECK(read.validations[1].step == 20);
+  CHECK_FALSE(fs::exists(folder.log() + ".tmp"));
+  RunLog fresh(folder.log(), 0);
+  CHECK(content(folder.log()).empty());
+}
+
+TEST_CASE("a log that is not there has no entries, and resuming starts it") {
+  const Folder folder;
+  CHECK(read_run_log(folder.log()).steps.empty());
+  RunLog log(folder.log(), 5);
+  log.write(step_at(6));
+  CHECK(read_run_log(folder.log()).steps.size() == 1);
+}
+
+TEST_CASE("a line that is no entry is named") {
+  const auto read = [](const std::string& path) { read_run_log(path); };
+  for (const char* const bad :
+       {"{\"step\":1}", "[1]", "7", "{\"step\":", "{\"step\":1,\"validation\":3}", "\xff"}) {
+    const Folder folder;
+    {
+      RunLog(folder.log(), 0).write(step_at(1));
+    }
+    add(folder.log(), std::string(bad) + "\n");
+    CAPTURE(bad);
+    CHECK_THROWS_AS(read_run_log(folder.log()), DataError);
+    CHECK(message_of(read, folder.log()).find("log.jsonl:2: ") != std::string::npos);
+  }
+}
+
+TEST_CASE("a full disk and a folder that is not there are errors that name the file") {
+  if (fs::exists("/dev/full")) {
+    const auto write = [](const std::string& path) { RunLog(path, 0).write(StepEntry{}); };
+    CHECK(message_of(write, "/dev/full").rfind("/dev/full: cannot write: ", 0) == 0);
+  }
+  const Folder folder;
+  const auto open = [](const std::string& path) { RunLog log(path, 0); };
+  const std::string missing = (folder.path / "none" / "log.jsonl").string();
+  CHECK(message_of(open, missing).rfind(missing + ": cannot write: ", 0) == 0);
+}

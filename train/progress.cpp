@@ -1,0 +1,129 @@
+// The live line is drawn by returning to the line's start, writing, and erasing what is left of the old one.
+#include "weft/train/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+#include "weft/train/text_format.h"
+
+namespace weft {
+namespace {
+
+constexpr Index kBarLeast = 8;
+constexpr Index kBarMost = 40;
+constexpr Index kPlainWidth = 1000;  // of a plain line: everything fits
+
+/// A terminal that can move its cursor; a "dumb" one, like an editor's shell window, gets plain lines.
+bool is_live(std::FILE* out) {
+  const char* const term = std::getenv("TERM");
+  return isatty(fileno(out)) == 1 && (term == nullptr || std::string_view(term) != "dumb");
+}
+
+/// Columns of the terminal, asked anew for each line since windows change.
+Index terminal_width(std::FILE* out) {
+  winsize size{};
+  if (ioctl(fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+std::string loss_text(double loss) { return std::isnan(loss) ? "nan" : fmt::format("{:.4f}", loss); }
+
+std::string perplexity(double loss) {
+  const double value = std::exp(loss);
+  if (std::isnan(value)) return "nan";  // never "-nan", which x86 makes of 0/0
+  return value < 1e6 ? fmt::format("{:.2f}", value) : fmt::format("{:.3g}", value);
+}
+
+std::string bar(double done, Index width) {
+  const auto filled = static_cast<Index>(std::floor(done * static_cast<double>(width)));
+  std::string text;
+  for (Index i = 0; i < width; ++i) text += i < filled ? "━" : i == filled ? "╸" : "─";
+  return text;
+}
+
+}  // namespace
+
+std::string format_progress(const ProgressState& state, Index width) {
+  struct Part {
+    int rank;  // parts of the highest rank go first when room is short
+    std::string text;
+  };
+  const std::string steps = format_count(state.steps);
+  std::vector<Part> parts = {
+      {0, fmt::format("{:>{}}/{}", format_count(state.step), steps.size(), steps)},
+      {3, fmt::format("epoch {}", state.epoch)},
+      {1, "loss " + loss_text(state.loss)},
+      {4, "ppl " + perplexity(state.loss)},
+      {6, fmt::format("lr {:.2e}", state.learning_rate)},
+      {5, std::isfinite(state.tokens_per_second)
+              ? fmt::format("{} tok/s", format_count(std::llround(state.tokens_per_second)))
+              : "? tok/s"},
+  };
+  if (state.step < state.steps) parts.push_back({2, format_duration(state.seconds_left) + " left"});
+
+  const auto join = [&] {
+    std::string text;
+    for (const Part& part : parts) text += (text.empty() ? "" : "  ") + part.text;
+    return text;
+  };
+  std::string text = join();
+  while (display_width(text) > width && parts.size() > 1) {
+    parts.erase(std::max_element(parts.begin(), parts.end(),
+                                 [](const Part& a, const Part& b) { return a.rank < b.rank; }));
+    text = join();
+  }
+  const Index room = std::min(width - display_width(text) - 2, kBarMost);
+  if (room < kBarLeast || width >= kPlainWidth) return clip_text(text, width);
+  const double done =
+      state.steps > 0 ? static_cast<double>(state.step) / static_cast<double>(state.steps) : 0;
+  return bar(std::clamp(done, 0.0, 1.0), room) + "  " + text;
+}
+
+Progress::Progress(std::FILE* out, bool quiet, Index log_every)
+    : out_(out), quiet_(quiet), live_(!quiet && is_live(out)), log_every_(std::max<Index>(1, log_every)) {}
+
+void Progress::update(const ProgressState& state) {
+  state_ = state;
+  if (quiet_) return;
+  const bool last = state.step >= state.steps;
+  if (live_) {
+    if (!last && drawn_ && std::chrono::steady_clock::now() < next_draw_) return;
+    draw();
+  } else if (last || state.step % log_every_ == 0) {
+    line("step " + format_progress(state, kPlainWidth));
+  }
+}
+
+void Progress::line(std::string_view text) {
+  if (quiet_) return;
+  const bool redraw = drawn_;
+  if (redraw) std::fputs("\r\x1b[K", out_);
+  fmt::print(out_, "{}\n", text);
+  if (redraw) draw();
+  std::fflush(out_);
+}
+
+void Progress::finish() {
+  if (!drawn_) return;
+  draw();  // the last state may have come too soon after the one before
+  std::fputc('\n', out_);
+  std::fflush(out_);
+  drawn_ = false;
+}
+
+void Progress::draw() {
+  // The last column stays free: writing into it makes some terminals wrap.
+  const std::string text = format_progress(state_, terminal_width(out_) - 1);
+  fmt::print(out_, "\r{}\x1b[K", text);
+  std::fflush(out_);
+  drawn_ = true;
+  next_draw_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+}
+
+}  // namespace weft

@@ -1,0 +1,62 @@
+// The log of a training run, log.jsonl: one JSON object a line, appended and flushed as training goes.
+// Every complete line is valid JSON; numbers that are not finite are null. A line that a crash cut short is
+// dropped.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/core/types.h"
+
+namespace weft {
+
+/// What was measured over the updates since the entry before.
+struct StepEntry {
+  Index step = 0, epoch = 0;
+  double loss = 0;  ///< per target token, in nats
+  double learning_rate = 0;
+  double grad_norm = 0;          ///< before clipping
+  double tokens_per_second = 0;  ///< target tokens
+  Index peak_bytes = 0;          ///< of tensor memory
+  double elapsed_seconds = 0;
+};
+
+/// Scores on the validation set; NaN for what was not measured.
+struct ValidationEntry {
+  Index step = 0;
+  double loss = 0, perplexity = 0, token_accuracy = 0, exact_match = 0, bleu = 0;
+};
+
+/// All entries of a log, each kind in the order written.
+struct RunLogEntries {
+  std::vector<StepEntry> steps;
+  std::vector<ValidationEntry> validations;
+};
+
+/// Reads a log back; null reads as NaN, and a file that does not exist as no entries.
+/// Throws DataError with file and line for a line that is no entry, Error if the file cannot be read.
+RunLogEntries read_run_log(const std::string& path);
+
+/// Appends entries to a log.
+class RunLog {
+ public:
+  /// Opens a log for a run that goes on after resume_step: entries of later steps are dropped, in one rename,
+  /// so that they do not appear twice. 0 starts an empty log. Throws Error if the file cannot be read or
+  /// written, DataError for lines that are no entries.
+  RunLog(std::string path, Index resume_step);
+
+  /// Appends one entry; it is in the file when this returns. Throws Error with the file's name, as on a full
+  /// disk.
+  void write(const StepEntry& entry);
+  void write(const ValidationEntry& entry);
+
+ private:
+  void write_line(const std::string& line);
+
+  std::string path_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+};
+
+}  // namespace weft
