@@ -57,7 +57,7 @@ Var one_hot(const std::vector<Index>& ones, Index columns, real value) {
   return Var(std::move(tensor));
 }
 
-Var dropout_mask(const Dropout& dropout, const Shape& shape) {
+Var dropout_mask(const DropoutMask& dropout, const Shape& shape) {
   Tensor mask(shape);
   for (Index row = 0; row < shape.rows(); ++row) {
     dropout_factors(dropout, static_cast<std::uint64_t>(row), shape.cols(), mask.data() + row * shape.cols());

@@ -45,7 +45,7 @@ bool op_in_table(std::string_view name);
 // ---- for the makers of rows ----
 
 /// A dropout that drops about three of ten.
-inline constexpr Dropout kSomeDropout{static_cast<real>(0.3), {11, 4}, random_site("op_table")};
+inline constexpr DropoutMask kSomeDropout{static_cast<real>(0.3), {11, 4}, random_site("op_table")};
 
 std::vector<OpRow> elementary_rows();
 std::vector<OpRow> model_rows();
@@ -71,6 +71,6 @@ Var one_hot(const std::vector<Index>& ones, Index columns, real value = 1);
 inline Var number(double value) { return Var(Tensor::full({1}, static_cast<real>(value))); }
 
 /// The factors of a dropout as a constant of the shape.
-Var dropout_mask(const Dropout& dropout, const Shape& shape);
+Var dropout_mask(const DropoutMask& dropout, const Shape& shape);
 
 }  // namespace weft

@@ -218,7 +218,7 @@ OpRow norm_row(std::string_view name, bool residual) {
   OpRow row{name, {}, {}};
   for (const Shapes& shapes : kRowShapes) {
     const Shape x = shapes[0], vector = {x.cols()};
-    for (const Dropout& d : residual ? std::vector<Dropout>{kSomeDropout, {}} : std::vector<Dropout>{{}}) {
+    for (const DropoutMask& d : residual ? std::vector<DropoutMask>{kSomeDropout, {}} : std::vector<DropoutMask>{{}}) {
       row.cases.push_back(random_case(
           d.probability > 0 ? "dropout" : "", residual ? Shapes{x, x, vector, vector} : Shapes{x, vector, vector},
           [d, residual](Vars v) {

@@ -383,7 +383,7 @@ TEST_CASE("dropout of probability 0 is nothing at all, otherwise drops that shar
   }
   CHECK(mean == doctest::Approx(1).epsilon(0.01));
   CHECK(dropped == doctest::Approx(0.3).epsilon(0.02));
-  Dropout other = kSomeDropout;
+  DropoutMask other = kSomeDropout;
   ++other.stream.step;
   CHECK_FALSE(same_bits(y, dropout(x.value(), other).value()));
   CHECK(same_bits(y, dropout(x.value(), kSomeDropout).value()));
