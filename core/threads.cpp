@@ -17,7 +17,7 @@ void set_threads(int count) { thread_count = std::max(count, 1); }
 
 int threads() {
   const int count = thread_count;
-  return count > 0 ? count : std::max(omp_get_num_procs(), 1);
+  return count > 0 ? count : std::clamp(omp_get_max_threads(), 1, std::max(omp_get_num_procs(), 1));
 }
 
 void parallel_for(Index count, Index tile, FunctionRef<void(Index, Index)> body) {

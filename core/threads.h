@@ -32,7 +32,7 @@ class FunctionRef<Result(Args...)> {
 };
 
 /// Sets how many threads parallel_for may use, from now on; at least 1. The default is the number of cores that the
-/// process may run on.
+/// process may run on, or OMP_NUM_THREADS if that is less.
 void set_threads(int count);
 
 /// How many threads parallel_for may use.

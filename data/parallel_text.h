@@ -1,4 +1,4 @@
-// Sentence pairs as plain text.
+// Text in two languages, line by line: line i of the target translates line i of the source.
 #pragma once
 
 #include <string>
@@ -6,9 +6,11 @@
 
 namespace weft {
 
-/// Sentences and their translations: source[i] pairs with target[i].
+/// Sentence pairs; both sides have equally many lines, without their line ends.
 struct ParallelText {
   std::vector<std::string> source, target;
+
+  bool operator==(const ParallelText&) const = default;
 };
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "weft/core/error.h"
+#include "weft/core/suggestion.h"
 #include "weft/nn/attention.h"
 #include "weft/nn/blocks.h"
 #include "weft/nn/layers.h"
@@ -60,8 +61,8 @@ std::vector<std::string> Registry::names(std::string_view slot) const {
 
 void Registry::require(std::string_view slot, std::string_view name) const {
   if (find_in(layers_, slot, name) != nullptr || find_in(cross_layers_, slot, name) != nullptr) return;
-  throw ConfigError(fmt::format("model.{}: \"{}\" is not a known layer; this program knows {}", slot, name,
-                                fmt::join(names(slot), ", ")));
+  throw ConfigError(fmt::format("model.{}: \"{}\" is not a layer that this program knows; it knows {}{}", slot, name,
+                                fmt::join(names(slot), ", "), suggestion(name, names(slot))));
 }
 
 std::unique_ptr<Layer> Registry::make_layer(std::string_view slot, std::string_view name, Module& parent,

@@ -35,20 +35,29 @@ LayerOptions layer_options(const TransformerOptions& o, const Registry& registry
           .registry = &registry};
 }
 
+void require(bool good, const std::string& text) {
+  if (!good) throw ConfigError(text);
+}
+
 const TransformerOptions& checked(const TransformerOptions& o, const Registry& registry) {
-  const auto require = [](bool good, const std::string& text) {
-    if (!good) throw ConfigError(text);
-  };
-  require(o.heads >= 1 && o.d_model >= 1 && o.d_model % o.heads == 0,
-          fmt::format("model.d_model ({}) must be a multiple of model.heads ({})", o.d_model, o.heads));
-  require(o.d_feed_forward >= 1 && o.encoder_layers >= 0 && o.decoder_layers >= 0 && o.max_length >= 1,
-          "model: sizes must be at least 1");
-  require(o.tied_embeddings == "none" || o.tied_embeddings == "decoder" || o.tied_embeddings == "all",
-          fmt::format("model.tied_embeddings: \"{}\" is not one of none, decoder, all", o.tied_embeddings));
+  check_options(o, registry);
+  require(o.source_vocabulary >= 1 && o.target_vocabulary >= 1, "model: a vocabulary is empty");
   require(o.tied_embeddings != "all" || o.source_vocabulary == o.target_vocabulary,
           fmt::format("model.tied_embeddings \"all\" needs one vocabulary for both sides (found {} and {} tokens); set "
                       "data.shared_vocabulary to true",
                       o.source_vocabulary, o.target_vocabulary));
+  return o;
+}
+
+}  // namespace
+
+void check_options(const TransformerOptions& o, const Registry& registry) {
+  require(o.heads >= 1 && o.d_model >= 1 && o.d_model % o.heads == 0,
+          fmt::format("model.d_model ({}) must be a multiple of model.heads ({})", o.d_model, o.heads));
+  require(o.d_feed_forward >= 1 && o.encoder_layers >= 0 && o.decoder_layers >= 0 && o.max_length >= 1,
+          "model: d_feed_forward and max_length must be at least 1, the numbers of layers at least 0");
+  require(o.tied_embeddings == "none" || o.tied_embeddings == "decoder" || o.tied_embeddings == "all",
+          fmt::format("model.tied_embeddings: \"{}\" is not one of none, decoder, all", o.tied_embeddings));
   activation_of(o.activation);
   registry.require("feed_forward", o.feed_forward);
   registry.require("norm", o.norm);
@@ -57,10 +66,7 @@ const TransformerOptions& checked(const TransformerOptions& o, const Registry& r
   registry.require("cross_attention", o.cross_attention);
   registry.require("encoder_layer", o.encoder_layer);
   registry.require("decoder_layer", o.decoder_layer);
-  return o;
 }
-
-}  // namespace
 
 Transformer::Transformer(ParameterSet& parameters, const TransformerOptions& options, const Registry& registry)
     : Module(parameters),

@@ -26,6 +26,9 @@ struct TransformerOptions {
               cross_attention = "multi_head", encoder_layer = "default", decoder_layer = "default";
 };
 
+/// Throws ConfigError for an impossible option (vocabularies aside) or a layer name that the registry does not know.
+void check_options(const TransformerOptions& options, const Registry& registry);
+
 /// Source tokens of a packed batch and, for training, what the decoder reads and is to say.
 struct TransformerBatch {
   std::span<const TokenId> source;
@@ -37,7 +40,7 @@ struct TransformerBatch {
 /// A Transformer and its parameters' names.
 class Transformer : public Module {
  public:
-  /// Throws ConfigError for an impossible option or an unknown layer name.
+  /// Throws ConfigError as check_options does, and for vocabularies that do not fit.
   Transformer(ParameterSet& parameters, const TransformerOptions& options, const Registry& registry);
 
   /// The encoder's output [source rows, d_model], "memory". Throws ShapeError for a sequence over max_length.

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -132,16 +133,23 @@ TEST_CASE("on a terminal one line is redrawn in place") {
   REQUIRE(out != nullptr);
   {
     Progress progress(out, false);
-    for (Index step = 1; step <= 1000; ++step) progress.update(state_at(step));
+    for (Index step = 971; step <= 1000; ++step) progress.update(state_at(step));
     progress.line("saved");
     progress.finish();
     progress.finish();
   }
-  REQUIRE(fcntl(master, F_SETFL, O_NONBLOCK) == 0);
-  std::string text(1 << 16, '\0');
-  const auto got = read(master, text.data(), text.size());
-  REQUIRE(got > 0);
-  text.resize(static_cast<std::size_t>(got));
+  // Bytes cross a pseudo-terminal in pieces and with delay: read until the marker that ends them.
+  std::fputs("<end>", out);
+  std::fflush(out);
+  std::string text;
+  pollfd ready{master, POLLIN, 0};
+  while (!has(text, "<end>") && poll(&ready, 1, 5000) == 1) {
+    char block[4096];
+    const auto got = read(master, block, sizeof block);
+    if (got <= 0) break;
+    text.append(block, static_cast<std::size_t>(got));
+  }
+  REQUIRE(has(text, "<end>"));
   std::fclose(out);
   close(master);
 
@@ -150,8 +158,8 @@ TEST_CASE("on a terminal one line is redrawn in place") {
   CHECK(lines == 2);
   const std::string_view last = std::string_view(text).substr(text.rfind("saved\r\n") + 7);
   CHECK(has(std::string(last), "1,000/4,000"));
-  // Not a draw for each of the thousand updates.
-  CHECK(std::count(text.begin(), text.end(), '\x1b') < 20);
+  // Not a draw for each of the thirty updates.
+  CHECK(std::count(text.begin(), text.end(), '\x1b') < 15);
   for (std::size_t at = 0; (at = text.find('\r', at)) != std::string::npos; ++at) {
     const std::size_t end = text.find('\x1b', at);
     if (end == std::string::npos) break;

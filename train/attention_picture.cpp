@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 #include "weft/core/error.h"
 #include "weft/core/types.h"

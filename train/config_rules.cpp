@@ -9,42 +9,10 @@
 #include <utility>
 
 #include "weft/core/error.h"
+#include "weft/core/suggestion.h"
 
 namespace weft {
 namespace {
-
-/// Insertions, deletions and replacements of a byte that turn one word into the other; 1 for a beginning of
-/// the word.
-std::size_t distance(std::string_view typed, std::string_view word) {
-  if (typed.size() >= 3 && typed.size() < word.size() && word.substr(0, typed.size()) == typed) return 1;
-  std::vector<std::size_t> row(word.size() + 1);
-  for (std::size_t j = 0; j <= word.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= typed.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= word.size(); ++j) {
-      const std::size_t replaced = diagonal + (typed[i - 1] == word[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
-    }
-  }
-  return row.back();
-}
-
-/// The nearest of some words, kept while it is near enough to be what was meant.
-class Nearest {
- public:
-  explicit Nearest(std::string_view typed)
-      : limit_(typed.size() < 4 ? 2 : std::max<std::size_t>(typed.size() / 3, 2) + 1) {}
-  void offer(const std::string& word, std::size_t how_far) {
-    if (how_far >= limit_) return;
-    limit_ = how_far;
-    word_ = word;
-  }
-  const std::string& word() const { return word_; }
-
- private:
-  std::size_t limit_;
-  std::string word_;
-};
 
 const char* type_name(const ConfigKey& key) {
   constexpr const char* kNames[] = {"true or false", "a whole number", "a number", "a string"};
@@ -53,9 +21,7 @@ const char* type_name(const ConfigKey& key) {
 
 std::string broken_text_rule(const ConfigRule& rule, const std::string& text) {
   if (rule.one_of.empty() || std::count(rule.one_of.begin(), rule.one_of.end(), text) > 0) return "";
-  Nearest nearest(text);
-  for (const std::string& word : rule.one_of) nearest.offer(word, distance(text, word));
-  return allowed(rule) + (nearest.word().empty() ? "" : "; did you mean \"" + nearest.word() + "\"?");
+  return allowed(rule) + suggestion(text, rule.one_of);
 }
 
 }  // namespace
@@ -133,9 +99,9 @@ std::string unknown_key(const std::string& path) {
   Nearest nearest(name);
   for (const ConfigKey& key : table.keys)  // a wrong section costs no more than two wrong letters
     nearest.offer(key.path,
-                  distance(name, key.name) + std::min<std::size_t>(distance(section, key.section), 2));
+                  edit_distance(name, key.name) + std::min<std::size_t>(edit_distance(section, key.section), 2));
   if (section.empty())
-    for (const ConfigSection& known : table.sections) nearest.offer(known.name, distance(name, known.name));
+    for (const ConfigSection& known : table.sections) nearest.offer(known.name, edit_distance(name, known.name));
   const std::string text = path + " is not a known key; ";
   if (!nearest.word().empty()) return text + "did you mean " + nearest.word() + "?";
 

@@ -1,1 +1,4 @@
-int main() { return 0; }
+// The program `weft`: the command line with the standard layers.
+#include "weft/train/cli.h"
+
+int main(int argc, char** argv) { return weft::run(argc, argv, weft::standard_layers()); }

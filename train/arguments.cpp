@@ -1,0 +1,110 @@
+#include "weft/train/arguments.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <cxxopts.hpp>
+
+#include "weft/core/error.h"
+#include "weft/train/text_format.h"
+
+namespace weft {
+namespace {
+
+[[noreturn]] void refuse(const std::string& verb, const std::string& problem) {
+  throw ConfigError(fmt::format("weft {0}: {1}; see weft {0} --help", verb, problem));
+}
+
+template <class Number>
+std::optional<Number> parsed(const std::string& text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+Arguments::Arguments(const VerbHelp& help, const std::vector<std::string>& words)
+    : verb_(help.verb), expected_(help.positional) {
+  cxxopts::Options options("weft " + help.verb);
+  options.add_options()("help", "")("positional", "", cxxopts::value<std::vector<std::string>>());
+  for (const Option& option : help.options) {
+    if (option.value.empty()) {
+      options.add_options()(option.name, "");
+    } else {
+      // One string a value: cxxopts would cut a list of them at commas.
+      options.add_options()(option.name, "", cxxopts::value<std::string>());
+    }
+  }
+  options.parse_positional({"positional"});
+  std::vector<const char*> argv{"weft"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  try {
+    const auto result = options.parse(static_cast<int>(argv.size()), argv.data());
+    for (const auto& argument : result.arguments()) {
+      if (argument.key() == "positional") {
+        positional_.push_back(argument.value());
+      } else {
+        values_[argument.key()].push_back(argument.value());
+      }
+    }
+  } catch (const std::exception& error) {  // its classes differ between versions
+    refuse(verb_, error.what());
+  }
+}
+
+const std::string& Arguments::only_positional() const {
+  if (positional_.size() != 1) {
+    refuse(verb_, fmt::format("expected one {}, found {}", expected_, positional_.size()));
+  }
+  return positional_[0];
+}
+
+std::vector<std::string> Arguments::all(const std::string& option) const {
+  const auto found = values_.find(option);
+  return found == values_.end() ? std::vector<std::string>() : found->second;
+}
+
+std::string Arguments::text(const std::string& option) const {
+  if (!has(option)) refuse(verb_, fmt::format("--{} is missing", option));
+  return values_.at(option).back();
+}
+
+std::string Arguments::text(const std::string& option, const std::string& otherwise) const {
+  return has(option) ? text(option) : otherwise;
+}
+
+Index Arguments::whole(const std::string& option, Index otherwise, Index least) const {
+  if (!has(option)) return otherwise;
+  const auto value = parsed<Index>(text(option));
+  if (!value || *value < least || *value > 1'000'000'000) {
+    refuse(verb_, fmt::format("--{} is \"{}\"; must be a whole number from {} to 1000000000", option, text(option), least));
+  }
+  return *value;
+}
+
+double Arguments::number(const std::string& option, double otherwise) const {
+  if (!has(option)) return otherwise;
+  const auto value = parsed<double>(text(option));
+  if (!value || !std::isfinite(*value) || *value < 0) {
+    refuse(verb_, fmt::format("--{} is \"{}\"; must be a number of at least 0", option, text(option)));
+  }
+  return *value;
+}
+
+std::string format_help(const VerbHelp& help) {
+  std::string text = fmt::format("{}\n\nusage: weft {} {}{}\n", help.meaning, help.verb, help.positional,
+                                 help.options.empty() ? "" : " [option]...");
+  std::vector<std::vector<std::string>> rows;
+  for (const Option& option : help.options) {
+    rows.push_back({fmt::format("  --{}{}{}", option.name, option.value.empty() ? "" : " ", option.value), option.meaning});
+  }
+  rows.push_back({"  --help", "Print this."});
+  text += "\noptions:\n" + format_table(rows) + "\nexamples:\n";
+  for (const std::string& example : help.examples) text += "  " + example + "\n";
+  return text;
+}
+
+}  // namespace weft

@@ -1,0 +1,61 @@
+// The arguments of one verb: options with help, and a fixed number of positional arguments.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/core/types.h"
+
+namespace weft {
+
+/// An option of a verb.
+struct Option {
+  std::string name;     ///< without the dashes
+  std::string value;    ///< what stands for its value in the help, such as "N"; empty for a flag
+  std::string meaning;
+};
+
+/// A verb as its help shows it.
+struct VerbHelp {
+  std::string verb;                   ///< "translate"
+  std::string positional;             ///< "CHECKPOINT"
+  std::string meaning;                ///< one sentence or a few
+  std::vector<Option> options;
+  std::vector<std::string> examples;  ///< whole commands
+};
+
+/// What the user gave to a verb.
+class Arguments {
+ public:
+  /// Parses what stands after the verb. Throws ConfigError, naming the verb's help, for an unknown option or one without
+  /// its value.
+  Arguments(const VerbHelp& help, const std::vector<std::string>& words);
+
+  bool wants_help() const { return has("help"); }
+  const std::vector<std::string>& positional() const { return positional_; }
+  /// The positional argument that must be the only one. Throws ConfigError otherwise.
+  const std::string& only_positional() const;
+
+  bool has(const std::string& option) const { return values_.count(option) != 0; }
+  /// All values of an option that may be repeated.
+  std::vector<std::string> all(const std::string& option) const;
+  /// The last value of an option. Throws ConfigError if it was not given.
+  std::string text(const std::string& option) const;
+  std::string text(const std::string& option, const std::string& otherwise) const;
+  /// The same as a whole number of at least `least`, or as a number of at least 0. Throws ConfigError for anything else.
+  Index whole(const std::string& option, Index otherwise, Index least) const;
+  double number(const std::string& option, double otherwise) const;
+
+ private:
+  std::string verb_;
+  std::string expected_;
+  std::vector<std::string> positional_;
+  std::map<std::string, std::vector<std::string>> values_;
+};
+
+/// The help of a verb, ready to print.
+std::string format_help(const VerbHelp& help);
+
+}  // namespace weft

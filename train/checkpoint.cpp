@@ -1,0 +1,165 @@
+#include "weft/train/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "weft/core/error.h"
+#include "weft/core/safetensors.h"
+
+namespace weft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "1";
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<Index> lengths(const Shape& shape) {
+  std::vector<Index> lengths;
+  for (int d = 0; d < shape.rank(); ++d) lengths.push_back(shape[d]);
+  return lengths;
+}
+
+Json to_json(const TrainingState& state) {
+  Json validations = Json::array();
+  for (const ValidationEntry& v : state.validations) {
+    validations.push_back({{"step", v.step},
+                           {"loss", v.loss},
+                           {"perplexity", v.perplexity},
+                           {"token_accuracy", v.token_accuracy},
+                           {"exact_match", v.exact_match},
+                           {"bleu", v.bleu}});
+  }
+  return {{"step", state.step},           {"epoch", state.epoch},
+          {"next_batch", state.next_batch}, {"elapsed_seconds", state.elapsed_seconds},
+          {"loss_sum", state.loss_sum},     {"loss_tokens", state.loss_tokens},
+          {"best_step", state.best_step},   {"data_hash", state.data_hash},
+          {"validations", validations}};
+}
+
+double number(const Json& json, const char* key) { return json.at(key).is_null() ? kNotANumber : json.at(key).get<double>(); }
+
+TrainingState training_state(const Json& json) {
+  TrainingState state{.step = json.at("step"),
+                      .epoch = json.at("epoch"),
+                      .next_batch = json.at("next_batch"),
+                      .elapsed_seconds = number(json, "elapsed_seconds"),
+                      .loss_sum = number(json, "loss_sum"),
+                      .loss_tokens = json.at("loss_tokens"),
+                      .validations = {},
+                      .best_step = json.at("best_step"),
+                      .data_hash = json.at("data_hash")};
+  for (const Json& v : json.at("validations")) {
+    state.validations.push_back({v.at("step"), number(v, "loss"), number(v, "perplexity"), number(v, "token_accuracy"),
+                                 number(v, "exact_match"), number(v, "bleu")});
+  }
+  return state;
+}
+
+const std::string& metadata(const SafetensorsFile& file, const std::string& key) {
+  const auto found = file.metadata().find(key);
+  if (found == file.metadata().end()) {
+    throw CheckpointError(fmt::format("{}: not a checkpoint of Weft: it has no \"{}\"; give a .safetensors file that weft "
+                                      "train wrote",
+                                      file.path().string(), key));
+  }
+  return found->second;
+}
+
+SafetensorsFile open(const std::filesystem::path& path) {
+  SafetensorsFile file = SafetensorsFile::open(path, {.require_checksum = true});
+  const std::string& format = metadata(file, "weft.format");
+  if (format != kFormat) {
+    throw CheckpointError(fmt::format("{}: format {} of another version of Weft; this one reads format {}", path.string(),
+                                      format, kFormat));
+  }
+  return file;
+}
+
+Vocabulary vocabulary(const SafetensorsFile& file, const std::string& key) {
+  return Vocabulary::from_tokens(Json::parse(metadata(file, key)).get<std::vector<std::string>>(),
+                                 file.path().string() + ": " + key);
+}
+
+void read_parameters(const SafetensorsFile& file, ParameterSet& parameters) {
+  for (const ParameterEntry& entry : parameters.entries()) {
+    if (file.find(entry.name) == nullptr || file.shape(entry.name) != lengths(entry.shape)) {
+      throw CheckpointError(fmt::format("{}: no tensor {} of shape {}, which its configuration asks for; was it written by "
+                                        "a program with other layers?",
+                                        file.path().string(), entry.name, to_string(entry.shape)));
+    }
+    Tensor value = parameters.value(entry);
+    file.read(entry.name, value.values());
+  }
+}
+
+}  // namespace
+
+double best_score(const TrainingState& state, const std::string& metric) {
+  for (const ValidationEntry& v : state.validations) {
+    if (v.step != state.best_step) continue;
+    return metric == "bleu"             ? v.bleu
+           : metric == "exact_match"    ? v.exact_match
+           : metric == "token_accuracy" ? v.token_accuracy
+                                        : v.loss;
+  }
+  return kNotANumber;
+}
+
+void save_checkpoint(const std::filesystem::path& path, TranslationModel& model, const TrainingState& state,
+                     Optimizer* optimizer) {
+  SafetensorsWriter writer;
+  const Config& config = model.config();
+  writer.set_metadata("weft.format", kFormat);
+  writer.set_metadata("weft.config", config_json(config));
+  writer.set_metadata("weft.source_vocabulary", Json(model.source_vocabulary().tokens()).dump());
+  writer.set_metadata("weft.target_vocabulary", Json(model.target_vocabulary().tokens()).dump());
+  writer.set_metadata("weft.training", to_json(state).dump());
+  writer.set_metadata("weft.step", fmt::format("{}", state.step));
+  writer.set_metadata("weft.seed", fmt::format("{}", config.training.seed));
+  writer.set_metadata("weft.best_score", fmt::format("{}", best_score(state, config.training.best_metric)));
+  std::vector<Tensor> values;  // keep the views alive until written
+  for (const ParameterEntry& entry : model.parameters().entries()) {
+    values.push_back(model.parameters().value(entry));
+    writer.add(entry.name, lengths(entry.shape), std::as_const(values.back()).values());
+  }
+  if (optimizer != nullptr) {
+    for (const auto& [name, buffer] : optimizer->state()) {
+      writer.add("optimizer." + name, {static_cast<Index>(buffer.size())}, std::span<const real>(buffer));
+    }
+  }
+  writer.write(path);
+}
+
+Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& registry) {
+  const SafetensorsFile file = open(path);
+  try {
+    Config config = parse_config(metadata(file, "weft.config"), path.string() + ": weft.config");
+    Checkpoint checkpoint;
+    checkpoint.state = training_state(Json::parse(metadata(file, "weft.training")));
+    checkpoint.model = std::make_unique<TranslationModel>(std::move(config), vocabulary(file, "weft.source_vocabulary"),
+                                                          vocabulary(file, "weft.target_vocabulary"), registry);
+    read_parameters(file, checkpoint.model->parameters());
+    return checkpoint;
+  } catch (const Json::exception& error) {
+    throw CheckpointError(fmt::format("{}: its metadata are not those of a checkpoint ({})", path.string(), error.what()));
+  }
+}
+
+void load_optimizer(const std::filesystem::path& path, Optimizer& optimizer) {
+  const SafetensorsFile file = open(path);
+  for (const auto& [name, buffer] : optimizer.state()) {
+    const std::string key = "optimizer." + name;
+    if (file.find(key) == nullptr) {
+      throw CheckpointError(fmt::format("{}: no tensor {}; training can go on from a last.safetensors only", path.string(),
+                                        key));
+    }
+    file.read(key, buffer);
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,51 @@
+// Checkpoints: one safetensors file each, with the weights under their dotted names and everything else in the metadata, so
+// that a checkpoint needs no other file. Writing replaces the file whole or not at all.
+//
+// Metadata: "weft.format" ("1"), "weft.config" (resolved JSON), "weft.source_vocabulary" and "weft.target_vocabulary"
+// (JSON arrays), "weft.training" (JSON: where training stood), "weft.step", "weft.seed", "weft.best_score".
+// Tensors: the parameters; with an optimizer also "optimizer.<state>", flat, in the order of ParameterSet::values().
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "weft/optim/optimizer.h"
+#include "weft/train/run_log.h"
+#include "weft/train/translation_model.h"
+
+namespace weft {
+
+/// Where a training run stands after an update. With the configuration it determines all that follows.
+struct TrainingState {
+  Index step = 0;        ///< updates done
+  Index epoch = 0;       ///< from 0
+  Index next_batch = 0;  ///< of the epoch's plan
+  double elapsed_seconds = 0;
+  double loss_sum = 0;  ///< over the target tokens since the last line of the log
+  Index loss_tokens = 0;
+  std::vector<ValidationEntry> validations;
+  Index best_step = 0;            ///< the validation of the best checkpoint; 0 before the first
+  std::uint64_t data_hash = 0;    ///< of the encoded training and validation text
+};
+
+/// The result by which `state.best_step` was chosen; NaN before the first validation.
+double best_score(const TrainingState& state, const std::string& metric);
+
+/// Writes a checkpoint, with the optimizer's state unless `optimizer` is null.
+void save_checkpoint(const std::filesystem::path& path, TranslationModel& model, const TrainingState& state,
+                     Optimizer* optimizer);
+
+struct Checkpoint {
+  std::unique_ptr<TranslationModel> model;
+  TrainingState state;
+};
+
+/// Reads a checkpoint back. Throws CheckpointError if it is missing, damaged or not of Weft, ConfigError if it names a
+/// layer that the registry does not know.
+Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& registry);
+
+/// Reads the optimizer's state of a checkpoint. Throws CheckpointError if it has none or another kind.
+void load_optimizer(const std::filesystem::path& path, Optimizer& optimizer);
+
+}  // namespace weft

@@ -1,0 +1,102 @@
+#include "weft/train/cli.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "weft/core/error.h"
+#include "weft/core/suggestion.h"
+#include "weft/core/threads.h"
+#include "weft/train/commands.h"
+#include "weft/train/text_format.h"
+
+namespace weft {
+namespace {
+
+std::vector<Command> commands() {
+  return {train_command(),   evaluate_command(), translate_command(),
+          inspect_command(), config_command(),   data_command()};
+}
+
+std::string general_help(const std::vector<Command>& all) {
+  std::string text =
+      "Weft trains, evaluates and runs sequence-to-sequence Transformers on CPUs.\n\n"
+      "usage: weft VERB ...\n\nverbs:\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const Command& command : all) {
+    rows.push_back({"  " + command.help.verb + " " + command.help.positional,
+                    command.help.meaning.substr(0, command.help.meaning.find('.') + 1)});
+  }
+  return text + format_table(rows) +
+         "\n  weft VERB --help   options and examples of a verb\n"
+         "  weft --version\n"
+         "\nexamples:\n"
+         "  weft train configs/fr-en.json\n"
+         "  weft evaluate runs/fr-en/best.safetensors\n"
+         "  echo \"Jane visite l'Afrique en septembre.\" | weft translate runs/fr-en/best.safetensors\n";
+}
+
+int dispatch(const std::vector<std::string>& words, const Registry& registry) {
+  const std::vector<Command> all = commands();
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    print(general_help(all));
+    return words.empty() ? 2 : 0;
+  }
+  if (words[0] == "--version") {
+    print("weft " WEFT_VERSION "\n");
+    return 0;
+  }
+  std::vector<std::string> verbs;
+  for (const Command& command : all) {
+    verbs.push_back(command.help.verb);
+    if (command.help.verb != words[0]) continue;
+    const Arguments arguments(command.help, {words.begin() + 1, words.end()});
+    if (arguments.wants_help()) {
+      print(format_help(command.help));
+      return 0;
+    }
+    return command.run(arguments, registry);
+  }
+  throw ConfigError(fmt::format("\"{}\" is not a verb{}; see weft --help", words[0], suggestion(words[0], verbs)));
+}
+
+}  // namespace
+
+void print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw Error(fmt::format("standard output: cannot write ({})", std::strerror(errno)));
+  }
+}
+
+void use_threads(const Arguments& arguments, Index configured) {
+  const Index count = arguments.whole("threads", configured, 0);
+  if (count > 1024) throw ConfigError(fmt::format("--threads is {}; must be at most 1024", count));
+  if (count > 0) set_threads(static_cast<int>(count));
+}
+
+int run(int argc, const char* const* argv, const Registry& registry) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error like any other
+  const auto fail = [](const std::exception& error, int code) {
+    fmt::print(stderr, "weft: {}\n", error.what());
+    return code;
+  };
+  try {
+    return dispatch({argv + std::min(argc, 1), argv + argc}, registry);
+  } catch (const ConfigError& error) {
+    return fail(error, 2);
+  } catch (const DataError& error) {
+    return fail(error, 2);
+  } catch (const CheckpointError& error) {
+    return fail(error, 2);
+  } catch (const std::bad_alloc&) {
+    return fail(Error("out of memory; use a smaller model or smaller batches"), 1);
+  } catch (const std::exception& error) {
+    return fail(error, 1);
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,81 @@
+// weft inspect: what a checkpoint holds.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "weft/train/checkpoint.h"
+#include "weft/train/commands.h"
+#include "weft/train/text_format.h"
+
+namespace weft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(TranslationModel& model, const TrainingState& state) {
+  Json parameters = Json::array(), validations = Json::array();
+  for (const ParameterEntry& entry : model.parameters().entries()) {
+    Json shape = Json::array();
+    for (int d = 0; d < entry.shape.rank(); ++d) shape.push_back(entry.shape[d]);
+    parameters.push_back({{"name", entry.name}, {"shape", shape}});
+  }
+  for (const ValidationEntry& v : state.validations) {
+    validations.push_back({{"step", v.step},
+                           {"loss", v.loss},
+                           {"perplexity", v.perplexity},
+                           {"token_accuracy", v.token_accuracy},
+                           {"exact_match", v.exact_match},
+                           {"bleu", v.bleu}});
+  }
+  return {{"config", Json::parse(config_json(model.config()))},
+          {"parameters", parameters},
+          {"parameter_count", model.parameters().count()},
+          {"source_vocabulary", model.source_vocabulary().size()},
+          {"target_vocabulary", model.target_vocabulary().size()},
+          {"step", state.step},
+          {"epoch", state.epoch + 1},
+          {"elapsed_seconds", state.elapsed_seconds},
+          {"best_step", state.best_step},
+          {"validations", validations}};
+}
+
+std::string to_text(TranslationModel& model, const TrainingState& state) {
+  std::vector<std::vector<std::string>> parameters{{"parameter", "shape", "numbers"}};
+  for (const ParameterEntry& entry : model.parameters().entries()) {
+    parameters.push_back({entry.name, to_string(entry.shape), format_count(entry.shape.size())});
+  }
+  parameters.push_back({"all", "", format_count(model.parameters().count())});
+  std::vector<std::vector<std::string>> history{
+      {"step", "loss", "perplexity", "token accuracy", "exact match", "BLEU", ""}};
+  for (const ValidationEntry& v : state.validations) {
+    history.push_back({format_count(v.step), fmt::format("{:.4f}", v.loss), fmt::format("{:.3f}", v.perplexity),
+                       fmt::format("{:.2f} %", 100 * v.token_accuracy), fmt::format("{:.2f} %", 100 * v.exact_match),
+                       fmt::format("{:.2f}", v.bleu), v.step == state.best_step ? "best" : ""});
+  }
+  return fmt::format("configuration\n{}\nparameters\n{}\nvocabulary: {} source, {} target tokens\n\n"
+                     "training: step {}, epoch {}, {}\n{}",
+                     config_json(model.config()), format_table(parameters, "llr"),
+                     format_count(model.source_vocabulary().size()), format_count(model.target_vocabulary().size()),
+                     format_count(state.step), state.epoch + 1, format_duration(state.elapsed_seconds),
+                     format_table(history, "rrrrrrl"));
+}
+
+int inspect(const Arguments& arguments, const Registry& registry) {
+  const Checkpoint checkpoint = load_checkpoint(arguments.only_positional(), registry);
+  print(arguments.has("json") ? to_json(*checkpoint.model, checkpoint.state).dump(2) + "\n"
+                              : to_text(*checkpoint.model, checkpoint.state));
+  return 0;
+}
+
+}  // namespace
+
+Command inspect_command() {
+  return {{"inspect",
+           "CHECKPOINT",
+           "Show what a checkpoint holds: configuration, parameters, vocabulary sizes, training history.",
+           {{"json", "", "Print JSON."}},
+           {"weft inspect runs/fr-en/best.safetensors"}},
+          inspect};
+}
+
+}  // namespace weft

@@ -1,0 +1,166 @@
+// weft train: from a configuration to checkpoints in a run folder.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <filesystem>
+#include <system_error>
+
+#include "weft/core/error.h"
+#include "weft/core/file.h"
+#include "weft/train/commands.h"
+#include "weft/train/run_data.h"
+#include "weft/train/text_format.h"
+#include "weft/train/trainer.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+volatile std::sig_atomic_t stop_signal = 0;
+
+void note_signal(int signal) { stop_signal = signal; }
+
+/// The folder of a run, made if missing.
+fs::path run_folder(const Arguments& arguments, const fs::path& config_file) {
+  const fs::path folder = arguments.text("run", (fs::path("runs") / config_file.stem()).string());
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    throw DataError(fmt::format("{}: cannot make the run folder ({}); choose another with --run", folder.string(),
+                                error.message()));
+  }
+  return folder;
+}
+
+/// Removes what an earlier run left.
+void clear_folder(const fs::path& folder) {
+  for (const char* name : {"last.safetensors", "best.safetensors", "log.jsonl", "config.json"}) {
+    std::error_code error;
+    fs::remove(folder / name, error);
+    if (error) throw Error(fmt::format("{}: cannot remove ({})", (folder / name).string(), error.message()));
+  }
+}
+
+/// Throws unless a run made with `before` may go on with `now`.
+void require_same(const Config& before, Config now, const fs::path& folder) {
+  now.training.threads = before.training.threads;  // changes no result
+  const auto differences = config_differences(before, now);
+  if (differences.empty()) return;
+  std::string text = fmt::format("{}: the run there was made with another configuration:", folder.string());
+  for (const std::string& difference : differences) text += "\n  " + difference;
+  throw ConfigError(text + "\nuse --fresh to start anew, or --run to choose another folder");
+}
+
+/// Appends `rest` of the lines to a text that is cut at `count` lines; 0 keeps all.
+ParallelText first_lines(ParallelText text, Index count) {
+  if (count > 0 && static_cast<Index>(text.source.size()) > count) {
+    text.source.resize(static_cast<std::size_t>(count));
+    text.target.resize(static_cast<std::size_t>(count));
+  }
+  return text;
+}
+
+/// The command that takes this run up again.
+std::string same_command(const Arguments& arguments) {
+  std::string text = "weft train " + arguments.only_positional();
+  for (const std::string& one : arguments.all("set")) text += " --set " + one;
+  if (arguments.has("run")) text += " --run " + arguments.text("run");
+  return text;
+}
+
+int train(const Arguments& arguments, const Registry& registry) {
+  const fs::path config_file = arguments.only_positional();
+  Config config = load_config(config_file, arguments.all("set"));
+  require_training_data(config);
+  check_options(config.model, registry);
+  use_threads(arguments, config.training.threads);
+  Progress progress(stdout, arguments.has("quiet"), config.training.log_every);
+
+  const fs::path folder = run_folder(arguments, config_file), last = folder / "last.safetensors";
+  if (arguments.has("fresh")) clear_folder(folder);
+  for (const char* name : {"last.safetensors", "best.safetensors", "log.jsonl", "config.json"}) {
+    remove_leftovers(folder / name);
+  }
+  Checkpoint checkpoint;
+  const bool resumes = fs::exists(last);
+  if (resumes) {
+    checkpoint = load_checkpoint(last, registry);
+    require_same(checkpoint.model->config(), config, folder);
+    if (checkpoint.state.step >= config.training.steps) {
+      progress.line(fmt::format("{} is trained to its end, step {}; use --fresh to train anew", folder.string(),
+                                checkpoint.state.step));
+      return 0;
+    }
+  }
+
+  const ParallelText train_text = read_split(config.data, "train"), valid_text = read_split(config.data, "valid");
+  if (!resumes) {
+    write_task_text(config.data, folder / "data");
+    Vocabularies vocabularies = build_vocabularies(config.data, train_text);
+    checkpoint.model = std::make_unique<TranslationModel>(config, std::move(vocabularies.source),
+                                                          std::move(vocabularies.target), registry);
+    write_file(folder / "config.json", config_json(config));
+  }
+  TranslationModel& model = *checkpoint.model;
+  const Index longest = std::min(config.data.max_length, model.longest_sentence());
+  EncodedCorpus train = encode_text(model, train_text, longest, "the training text");
+  EncodedCorpus valid = encode_text(model, valid_text, model.longest_sentence(), "the validation text");
+  const std::uint64_t hash = content_hash(train.corpus) ^ (content_hash(valid.corpus) << 1);
+  if (resumes && checkpoint.state.data_hash != hash) {
+    throw DataError(fmt::format("{}: the text is not the one that this run began with; restore it, or use --fresh to start "
+                                "anew",
+                                folder.string()));
+  }
+  checkpoint.state.data_hash = hash;
+
+  progress.line("training text    " + train.report.summary());
+  progress.line("validation text  " + valid.report.summary());
+  const Index train_tokens = train.report.source_tokens + train.report.target_tokens;
+  Trainer trainer(model, checkpoint.state,
+                  {std::move(train.corpus), std::move(valid.corpus),
+                   first_lines(valid_text, config.training.validation_sentences)},
+                  folder, progress);
+  progress.line(fmt::format("vocabulary       {} source, {} target tokens", format_count(model.source_vocabulary().size()),
+                            format_count(model.target_vocabulary().size())));
+  progress.line(fmt::format("parameters       {}", format_count(model.parameters().count())));
+  progress.line(fmt::format("batches          {} an epoch, {} tokens an epoch, {} updates in all",
+                            format_count(trainer.batches_per_epoch()), format_count(train_tokens),
+                            format_count(config.training.steps)));
+  progress.line(fmt::format("expected memory  {} at its peak", format_bytes(trainer.measure_peak_memory())));
+  if (resumes) progress.line(fmt::format("going on after step {} of {}", checkpoint.state.step, last.string()));
+
+  std::signal(SIGINT, note_signal);
+  std::signal(SIGTERM, note_signal);
+  const TrainingEnd end = trainer.run(stop_signal);
+  progress.finish();
+  if (end == TrainingEnd::kStopped) {
+    progress.line(fmt::format("stopped after step {}, saved in {}; the same command goes on: {}", trainer.state().step,
+                              last.string(), same_command(arguments)));
+    return 128 + stop_signal;
+  }
+  const fs::path best = folder / "best.safetensors";
+  progress.line(fmt::format("done in {}; best checkpoint: {} (step {}, {} {:.4g})",
+                            format_duration(trainer.state().elapsed_seconds), best.string(), trainer.state().best_step,
+                            config.training.best_metric,
+                            best_score(trainer.state(), config.training.best_metric)));
+  progress.line(fmt::format("next: weft evaluate {0}, or: weft translate {0}", best.string()));
+  return 0;
+}
+
+}  // namespace
+
+Command train_command() {
+  return {{"train",
+           "CONFIG",
+           "Train a model as a configuration says. The same command again goes on where the run stopped; Ctrl-C saves first.",
+           {{"set", "KEY=VALUE", "Override a key of the configuration; may be repeated."},
+            {"run", "DIR", "Run folder; runs/<name of CONFIG> unless given."},
+            {"fresh", "", "Start anew, replacing what the run folder holds."},
+            {"threads", "N", "Threads to compute with; 0 for one on each core. Results do not depend on it."},
+            {"quiet", "", "Print errors only."}},
+           {"weft train configs/fr-en.json", "weft train configs/copy.json --set model.d_model=64 --run runs/small"}},
+          train};
+}
+
+}  // namespace weft

@@ -1,0 +1,139 @@
+#include "weft/train/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "weft/core/kernels.h"
+#include "weft/core/threads.h"
+#include "weft/data/vocabulary.h"
+
+namespace weft {
+namespace {
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+/// One way to go on from a row.
+struct Continuation {
+  Index row;
+  TokenId token;
+  double log_probability;
+};
+
+bool better(const Continuation& a, const Continuation& b) {
+  return std::tuple(-a.log_probability, a.row, a.token) < std::tuple(-b.log_probability, b.row, b.token);
+}
+
+bool better_hypothesis(const Hypothesis& a, const Hypothesis& b) {
+  return a.score != b.score ? a.score > b.score : a.tokens < b.tokens;
+}
+
+/// The search for one sentence.
+struct Sentence {
+  Index limit = 0;                    // the most tokens of a result, without </s>
+  std::vector<double> rows;           // log-probability of each row kept, in the order of the rows
+  std::vector<Continuation> next;     // what they become
+  std::vector<Hypothesis> finished;   // sorted, at most n_best
+};
+
+/// Whether the sentence's rows could still lead to a result that belongs among the n_best.
+bool can_improve(const Sentence& sentence, const SearchOptions& options) {
+  if (sentence.rows.empty()) return false;
+  if (static_cast<Index>(sentence.finished.size()) < options.n_best) return true;
+  const double best = *std::max_element(sentence.rows.begin(), sentence.rows.end());
+  return best / length_penalty(sentence.limit + 1, options.length_penalty) > sentence.finished.back().score;
+}
+
+/// Adds the best continuations of row `row` to `best`, a sorted list of at most `beam`.
+void extend(Index row, double past, const real* log_probability, Index vocabulary, bool only_end, Index beam,
+            std::vector<Continuation>& best) {
+  for (TokenId token = kEnd; token < vocabulary; ++token) {
+    if (only_end && token != kEnd) return;
+    const Continuation one{row, token, past + static_cast<double>(log_probability[token])};
+    // A NaN is never kept.
+    if (!(one.log_probability > kNever)) continue;
+    if (static_cast<Index>(best.size()) == beam) {
+      if (!better(one, best.back())) continue;
+      best.pop_back();
+    }
+    best.insert(std::upper_bound(best.begin(), best.end(), one, better), one);
+  }
+}
+
+}  // namespace
+
+double length_penalty(Index length, double alpha) { return std::pow((5 + static_cast<double>(length)) / 6, alpha); }
+
+std::vector<std::vector<Hypothesis>> search(const Transformer& model, std::span<const TokenId> source,
+                                            const Ragged& source_rows, const SearchOptions& options) {
+  static_assert(kUnknown < kEnd && kBegin < kEnd, "extend() begins at </s>");
+  const Index count = source_rows.sequences(), vocabulary = model.options().target_vocabulary;
+  DecodeState state(model.encode(Context{}, source, source_rows).value(), source_rows);
+
+  std::vector<Sentence> sentences(static_cast<std::size_t>(count));
+  std::vector<Index> parents;
+  std::vector<TokenId> tokens(static_cast<std::size_t>(count), kBegin);
+  Ragged rows;
+  for (Index s = 0; s < count; ++s) {
+    const auto source_length = static_cast<double>(source_rows.length(s) - 1);
+    Sentence& sentence = sentences[static_cast<std::size_t>(s)];
+    sentence.limit = std::min(static_cast<Index>(options.max_length_ratio * source_length) + options.max_length_extra,
+                              model.options().max_length - 1);
+    sentence.rows = {0};
+    rows.append(1);
+  }
+
+  for (Index length = 0; !tokens.empty(); ++length) {  // every row has `length` tokens
+    state.advance(parents, tokens, rows);
+    const Tensor logits = model.next_logits(state);
+    Tensor log_probabilities(logits.shape());
+    log_softmax(logits.rows(), vocabulary, logits.data(), log_probabilities.data());
+    parallel_for(count, 1, [&](Index s, Index) {
+      Sentence& sentence = sentences[static_cast<std::size_t>(s)];
+      sentence.next.clear();
+      for (Index r = 0; r < rows.length(s); ++r) {
+        const Index row = rows.begin(s) + r;
+        extend(row, sentence.rows[static_cast<std::size_t>(r)], log_probabilities.data() + row * vocabulary, vocabulary,
+               length == sentence.limit, options.beam, sentence.next);
+      }
+    });
+
+    parents.clear();
+    tokens.clear();
+    Ragged next_rows;
+    for (Sentence& sentence : sentences) {
+      sentence.rows.clear();
+      for (const Continuation& one : sentence.next) {
+        if (one.token != kEnd) {
+          sentence.rows.push_back(one.log_probability);
+          continue;
+        }
+        std::vector<TokenId> result = state.prefix(one.row);
+        result.erase(result.begin());  // <s>
+        sentence.finished.push_back({std::move(result), one.log_probability,
+                                     one.log_probability / length_penalty(length + 1, options.length_penalty)});
+      }
+      std::sort(sentence.finished.begin(), sentence.finished.end(), better_hypothesis);
+      if (static_cast<Index>(sentence.finished.size()) > options.n_best) {
+        sentence.finished.resize(static_cast<std::size_t>(options.n_best));
+      }
+      if (!can_improve(sentence, options)) sentence.rows.clear();
+      next_rows.append(static_cast<Index>(sentence.rows.size()));
+      if (sentence.rows.empty()) continue;
+      for (const Continuation& one : sentence.next) {
+        if (one.token == kEnd) continue;
+        parents.push_back(one.row);
+        tokens.push_back(one.token);
+      }
+    }
+    rows = std::move(next_rows);
+  }
+
+  std::vector<std::vector<Hypothesis>> results;
+  results.reserve(sentences.size());
+  for (Sentence& sentence : sentences) results.push_back(std::move(sentence.finished));
+  return results;
+}
+
+}  // namespace weft

@@ -1,0 +1,191 @@
+#include "weft/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "weft/core/error.h"
+#include "weft/core/memory.h"
+#include "weft/train/translate.h"
+
+namespace weft {
+namespace {
+
+/// Seconds of a clock that never goes back.
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+TransformerBatch view(const Batch& batch) {
+  return {batch.source, batch.source_rows, batch.decoder_input, batch.target, batch.target_rows};
+}
+
+Index target_tokens(const Batch& batch) { return batch.target_rows.rows(); }
+
+}  // namespace
+
+Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data, std::filesystem::path folder,
+                 Progress& progress)
+    : model_(model),
+      state_(std::move(state)),
+      data_(std::move(data)),
+      folder_(std::move(folder)),
+      progress_(progress),
+      schedule_{model.config().schedule.name,
+                model.config().schedule.warmup_steps,
+                config().steps,
+                model.config().optimizer.learning_rate,
+                model.config().schedule.final_ratio,
+                model.config().model.d_model},
+      optimizer_(make_optimizer({model.config().optimizer.name, model.config().optimizer.beta1,
+                                 model.config().optimizer.beta2, model.config().optimizer.epsilon,
+                                 model.config().optimizer.weight_decay, model.config().optimizer.momentum},
+                                model.parameters().values().size())),
+      plan_(data_.train, config().batch_tokens, static_cast<std::uint64_t>(config().seed)),
+      epoch_(plan_.epoch(state_.epoch)),
+      first_epoch_batches_(state_.epoch == 0 ? epoch_.size() : plan_.epoch(0).size()),
+      log_((folder_ / "log.jsonl").string(), state_.step),
+      seconds_before_(state_.elapsed_seconds) {
+  if (state_.step > 0) load_optimizer(folder_ / "last.safetensors", *optimizer_);
+}
+
+Index Trainer::measure_peak_memory() {
+  const auto tokens = [&](const std::vector<Index>& sentences) {
+    Index sum = 0;
+    for (const Index s : sentences) sum += data_.train.source.length(s) + data_.train.target.length(s);
+    return sum;
+  };
+  const auto largest = std::max_element(epoch_.begin(), epoch_.end(),
+                                        [&](const auto& a, const auto& b) { return tokens(a) < tokens(b); });
+  reset_peak_memory();
+  const Batch batch = make_batch(data_.train, *largest);
+  run_batch(batch, 1 / static_cast<real>(target_tokens(batch)), 0);
+  model_.parameters().reset_gradients();
+  return memory_statistics().peak_bytes;
+}
+
+Batch Trainer::next_batch() {
+  if (state_.next_batch == static_cast<Index>(epoch_.size())) {
+    ++state_.epoch;
+    state_.next_batch = 0;
+    epoch_ = plan_.epoch(state_.epoch);
+  }
+  return make_batch(data_.train, epoch_[static_cast<std::size_t>(state_.next_batch++)]);
+}
+
+double Trainer::run_batch(const Batch& batch, real factor, Index micro_batch) {
+  tape_.clear();
+  const Context context{.tape = &tape_,
+                        .training = true,
+                        .random = {static_cast<std::uint64_t>(config().seed),
+                                   static_cast<std::uint64_t>(state_.step * config().accumulate + micro_batch)}};
+  const Var loss =
+      model_.transformer().loss(context, view(batch), {static_cast<real>(config().label_smoothing), factor, nullptr});
+  const double value = static_cast<double>(loss.value().item());
+  tape_.backward(loss);
+  return value;
+}
+
+Trainer::Update Trainer::update() {
+  std::vector<Batch> batches;
+  Index tokens = 0;
+  for (Index i = 0; i < config().accumulate; ++i) {
+    batches.push_back(next_batch());
+    tokens += target_tokens(batches.back());
+  }
+  ParameterSet& parameters = model_.parameters();
+  parameters.reset_gradients();
+  double loss = 0;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    loss += run_batch(batches[i], 1 / static_cast<real>(tokens), static_cast<Index>(i));
+  }
+  parameters.complete_gradients();
+  Tensor values = parameters.values();
+  const Tensor gradients = parameters.gradients();
+  const double norm = gradient_norm(gradients.values());
+  if (!std::isfinite(loss) || !std::isfinite(norm)) {
+    throw Error(fmt::format("step {}: the {} is {}; training stopped before it could reach a checkpoint. Lower "
+                            "optimizer.learning_rate, raise schedule.warmup_steps, or lower optimizer.clip_norm",
+                            state_.step + 1, std::isfinite(loss) ? "gradient's norm" : "loss",
+                            std::isfinite(loss) ? norm : loss));
+  }
+  const double rate = learning_rate(schedule_, state_.step + 1);
+  optimizer_->update(values.values(), gradients.values(), clip_scale(norm, model_.config().optimizer.clip_norm), rate,
+                     state_.step + 1);
+  ++state_.step;
+  state_.loss_sum += loss * static_cast<double>(tokens);
+  state_.loss_tokens += tokens;
+  return {loss, norm, rate, tokens};
+}
+
+void Trainer::log(const Update& update) {
+  const double time = now();
+  const double mean_loss = state_.loss_sum / static_cast<double>(state_.loss_tokens);
+  const double speed = static_cast<double>(state_.loss_tokens) / std::max(time - logged_at_, 1e-9);
+  const double done = static_cast<double>(state_.step), left = static_cast<double>(config().steps) - done;
+  state_.elapsed_seconds = seconds_before_ + time - started_;
+  progress_.update({state_.step, config().steps, state_.epoch + 1, mean_loss, update.learning_rate, speed,
+                    state_.elapsed_seconds / done * left});
+  if (state_.step % config().log_every != 0 && state_.step != config().steps) return;
+  log_.write(StepEntry{state_.step, state_.epoch + 1, mean_loss, update.learning_rate, update.gradient_norm, speed,
+                       memory_statistics().peak_bytes, state_.elapsed_seconds});
+  state_.loss_sum = 0;
+  state_.loss_tokens = 0;
+  logged_at_ = time;
+}
+
+void Trainer::validate() {
+  const double began = now();
+  const DecodingConfig& decoding = model_.config().decoding;
+  const LossResult loss = evaluate_loss(model_, data_.valid, config().batch_tokens);
+  SearchOptions greedy = search_options(decoding);
+  greedy.beam = 1;
+  const TranslationResult result = evaluate_translations(model_, data_.valid_text, greedy, decoding.batch_tokens);
+  const ValidationEntry entry{state_.step,         loss.loss,          loss.perplexity,
+                              loss.token_accuracy, result.exact_match, result.bleu};
+  const double best_before = best_score(state_, config().best_metric);
+  const Index best_step_before = state_.best_step;
+  state_.validations.push_back(entry);
+  state_.best_step = state_.step;
+  const double score = best_score(state_, config().best_metric);
+  const bool improved = std::isnan(best_before) || (config().best_metric == "loss" ? score < best_before : score > best_before);
+  if (!improved) state_.best_step = best_step_before;
+  log_.write(entry);
+
+  progress_.line(fmt::format(
+      "validation at step {}: loss {:.4f}, perplexity {:.3f}, token accuracy {:.2f} %, exact match {:.2f} %, BLEU {:.2f}{}",
+      entry.step, entry.loss, entry.perplexity, 100 * entry.token_accuracy, 100 * entry.exact_match, entry.bleu,
+      improved ? "  (best so far)" : ""));
+  const auto samples = std::min(static_cast<std::size_t>(config().samples), data_.valid_text.source.size());
+  for (std::size_t i = 0; i < samples; ++i) {
+    progress_.line(fmt::format("  source     {}", data_.valid_text.source[i]));
+    progress_.line(fmt::format("  reference  {}", data_.valid_text.target[i]));
+    progress_.line(fmt::format("  output     {}", result.translations[i]));
+  }
+  if (improved) save_checkpoint(folder_ / "best.safetensors", model_, state_, nullptr);
+  logged_at_ += now() - began;  // the speed counts training alone
+}
+
+void Trainer::save_last() {
+  state_.elapsed_seconds = seconds_before_ + now() - started_;
+  save_checkpoint(folder_ / "last.safetensors", model_, state_, optimizer_.get());
+}
+
+TrainingEnd Trainer::run(const volatile int& stop) {
+  started_ = logged_at_ = now();
+  reset_peak_memory();
+  while (state_.step < config().steps) {
+    log(update());
+    const bool last = state_.step == config().steps;
+    const bool validates = last || state_.step % config().validate_every == 0;
+    if (validates) validate();
+    const bool saves = validates || (config().save_every > 0 && state_.step % config().save_every == 0);
+    if (saves || stop != 0) save_last();
+    if (stop != 0 && !last) return TrainingEnd::kStopped;
+  }
+  return TrainingEnd::kDone;
+}
+
+}  // namespace weft

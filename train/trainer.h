@@ -1,0 +1,81 @@
+// The training loop. What an update does depends on the configuration, the text and the update's number alone, so that a
+// run stopped anywhere and taken up again ends with the same bytes as one never stopped.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "weft/data/batch.h"
+#include "weft/optim/schedule.h"
+#include "weft/train/checkpoint.h"
+#include "weft/train/evaluate.h"
+#include "weft/train/progress.h"
+
+namespace weft {
+
+/// What a training run works on.
+struct TrainingData {
+  Corpus train, valid;
+  ParallelText valid_text;  ///< the lines that are translated at each validation
+};
+
+/// Why run() came back.
+enum class TrainingEnd { kDone, kStopped };
+
+/// Trains a model in a run folder, from wherever `state` stands.
+class Trainer {
+ public:
+  /// Files written: log.jsonl, last.safetensors, best.safetensors. With a state of step 0 the log starts anew; else the
+  /// optimizer's state is read from last.safetensors.
+  Trainer(TranslationModel& model, TrainingState state, TrainingData data, std::filesystem::path folder,
+          Progress& progress);
+
+  /// The batches of the first epoch.
+  Index batches_per_epoch() const { return static_cast<Index>(first_epoch_batches_); }
+  /// The tensor memory in bytes that an update takes at its peak, found by running the largest batch of the first epoch
+  /// forward and backward.
+  Index measure_peak_memory();
+
+  /// Trains until the configured number of steps, or until `stop` is true after an update; either way `last` is saved.
+  /// Throws Error when the loss or a gradient is not a finite number; the checkpoints then stay as they were.
+  TrainingEnd run(const volatile int& stop);
+
+  const TrainingState& state() const { return state_; }
+
+ private:
+  struct Update {
+    double loss;
+    double gradient_norm;
+    double learning_rate;
+    Index tokens;
+  };
+
+  Batch next_batch();
+  double run_batch(const Batch& batch, real factor, Index micro_batch);
+  Update update();
+  void log(const Update& update);
+  void validate();
+  void save_last();
+
+  const TrainingConfig& config() const { return model_.config().training; }
+
+  TranslationModel& model_;
+  TrainingState state_;
+  TrainingData data_;
+  std::filesystem::path folder_;
+  Progress& progress_;
+  ScheduleOptions schedule_;
+  std::unique_ptr<Optimizer> optimizer_;
+  BatchPlan plan_;
+  std::vector<std::vector<Index>> epoch_;  // the batches of epoch state_.epoch
+  std::size_t first_epoch_batches_;
+  RunLog log_;
+  Tape tape_;
+  double seconds_before_ = 0;  // of earlier sessions
+  double started_ = 0;
+  double logged_at_ = 0;
+};
+
+}  // namespace weft

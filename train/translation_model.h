@@ -1,0 +1,38 @@
+// A Transformer together with all it needs to read and write text.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "weft/data/tokenizer.h"
+#include "weft/data/vocabulary.h"
+#include "weft/nn/transformer.h"
+#include "weft/train/config.h"
+
+namespace weft {
+
+/// A model that translates text: configuration, tokenizer, vocabularies, parameters.
+class TranslationModel {
+ public:
+  /// A new model with the parameters that config.training.seed gives. Throws ConfigError for an impossible shape or an
+  /// unknown layer name.
+  TranslationModel(Config config, Vocabulary source, Vocabulary target, const Registry& registry);
+
+  const Config& config() const { return config_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const Vocabulary& source_vocabulary() const { return source_; }
+  const Vocabulary& target_vocabulary() const { return target_; }
+  ParameterSet& parameters() { return parameters_; }
+  const Transformer& transformer() const { return transformer_; }
+  /// The most tokens that a sentence may have, not counting <s> and </s>.
+  Index longest_sentence() const { return config_.model.max_length - 1; }
+
+ private:
+  Config config_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  Vocabulary source_, target_;
+  ParameterSet parameters_;
+  Transformer transformer_;
+};
+
+}  // namespace weft
