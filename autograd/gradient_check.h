@@ -1,4 +1,4 @@
-// Proof of a backward pass: its gradients against finite differences. For tests of the library and for users' own ops.
+// Proof of a backward pass: its gradients against finite differences. For the library's tests and for users' own ops.
 #pragma once
 
 #include <functional>
@@ -12,9 +12,9 @@ namespace weft {
 
 /// What a gradient check found.
 struct GradientCheck {
-  /// The worst difference over all elements of all inputs: |backward - numeric| / max(|backward|, |numeric|, floor), with
-  /// floor a hundredth of the largest gradient of that input (or 1e-6, 1e-2 in float, if larger), so that rounding of
-  /// tiny elements does not count as an error.
+  /// The worst difference over all elements of all inputs: |backward - numeric| / max(|backward|, |numeric|, floor),
+  /// with floor a hundredth of the largest gradient of that input (or 1e-6, 1e-2 in float, if larger), so that rounding
+  /// of tiny elements does not count as an error.
   double worst_error = 0;
   std::string worst_place;  ///< "input 1, element 17: backward 0.25, numeric 0.5"
   bool passed = false;      ///< worst_error <= the tolerance

@@ -213,7 +213,10 @@ std::vector<OpRow> elementary_rows() {
        {[] { reshape(zeros({4, 6}), {5, 5}); }}},
       {"transpose", random_cases({{{5, 17}}, {{1, 33}}, {{3, 200}}, {{0, 5}}, {{401, 203}}},
                                  [](Vars v) { return transpose(v[0]); },
-                                 [](Vars v) { return matmul(v[0], one_hot(counting(0, v[0].rows()), v[0].rows()), true); }),
+                                 [](Vars v) {
+                                   const Index T = v[0].rows();
+                                   return matmul(v[0], one_hot(counting(0, T), T), true);
+                                 }),
        {}},
       slice_row("slice_rows", slice_rows, true),
       slice_row("slice_columns", slice_columns, false),

@@ -30,7 +30,9 @@ void* counted(std::size_t size, std::size_t alignment) {
 }
 }  // namespace
 void* operator new(std::size_t size) { return counted(size, alignof(std::max_align_t)); }
-void* operator new(std::size_t size, std::align_val_t alignment) { return counted(size, static_cast<std::size_t>(alignment)); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return counted(size, static_cast<std::size_t>(alignment));
+}
 void operator delete(void* place) noexcept { std::free(place); }
 void operator delete(void* place, std::size_t) noexcept { std::free(place); }
 void operator delete(void* place, std::align_val_t) noexcept { std::free(place); }
@@ -316,18 +318,20 @@ TEST_CASE("gradient_check passes an op that is right and fails one that is wrong
   CHECK(wrong.worst_error == doctest::Approx(1. / 3).epsilon(0.01));
   CHECK(wrong.worst_place.rfind("input 0, element ", 0) == 0);
   // One element of many, a forgotten gradient, one that is not a number.
-  CHECK_FALSE(gradient_check([](Vars v) {
-                return concat_rows(std::vector<Var>{square(slice_rows(v[0], 0, 2)), square(slice_rows(v[0], 2, 3), 2.2f)});
-              }, inputs).passed);
+  const auto last_row_wrong = [](Vars v) {
+    return concat_rows(std::vector<Var>{square(slice_rows(v[0], 0, 2)), square(slice_rows(v[0], 2, 3), 2.2f)});
+  };
+  CHECK_FALSE(gradient_check(last_row_wrong, inputs).passed);
   CHECK_FALSE(gradient_check([](Vars v) { return square(Var(v[0].value())); }, inputs).passed);
   CHECK_FALSE(gradient_check([](Vars v) { return square(v[0], kNaN); }, inputs).passed);
   // A kink within reach of the step, a gradient of zeros, no gradient at all.
-  CHECK(gradient_check([](Vars v) { return relu(v[0]); }, std::vector{Tensor::of({3}, {real{0.001f}, -0.002f, 1})}).passed);
+  const std::vector<Tensor> kinks = {Tensor::of({3}, {0.001f, -0.002f, 1})};
+  CHECK(gradient_check([](Vars v) { return relu(v[0]); }, kinks).passed);
   CHECK(gradient_check([](Vars v) { return sum(softmax(v[0])); }, inputs).passed);
   CHECK(gradient_check([](Vars v) { return number(static_cast<double>(v.size())); }, inputs).passed);
 }
 
-TEST_CASE("elementwise functions have the values of the C library") {
+TEST_CASE("elementwise functions have the values and slopes of the C library") {
   struct Function {
     Var (*op)(const Var&);
     double (*expected)(double);
@@ -346,14 +350,25 @@ TEST_CASE("elementwise functions have the values of the C library") {
   };
   for (std::size_t f = 0; f < std::size(functions); ++f) {
     CAPTURE(f);
-    const Tensor x = random_tensor({37, 7}, f, functions[f].positive ? 1e-3 : -20, 20);
-    const Tensor y = functions[f].op(x).value();
-    double worst = 0;
-    for (std::size_t i = 0; i < x.values().size(); ++i) {
-      const double expected = functions[f].expected(static_cast<double>(x.values()[i]));
-      worst = std::max(worst, std::abs(static_cast<double>(y.values()[i]) - expected) / std::max(1., std::abs(expected)));
+    Tape tape;
+    const Var x = tape.variable(random_tensor({37, 7}, f, functions[f].positive ? 1e-3 : -20, 20));
+    const Var y = functions[f].op(x);
+    tape.backward(sum(y));
+    const Tensor slopes = tape.gradient(x);
+    double worst = 0, worst_slope = 0;
+    for (std::size_t i = 0; i < slopes.values().size(); ++i) {
+      constexpr double kStep = 1e-6;
+      const double at = static_cast<double>(x.value().values()[i]);
+      const double expected = functions[f].expected(at);
+      const double slope = (functions[f].expected(at + kStep) - functions[f].expected(at - kStep)) / (2 * kStep);
+      const auto error = [](real got, double want) {
+        return std::abs(static_cast<double>(got) - want) / std::max(1., std::abs(want));
+      };
+      worst = std::max(worst, error(y.value().values()[i], expected));
+      worst_slope = std::max(worst_slope, error(slopes.values()[i], slope));
     }
     CHECK(worst < (kDouble ? 1e-14 : 1e-6));
+    CHECK(worst_slope < 2e-6);
   }
 }
 
@@ -364,7 +379,9 @@ TEST_CASE("matmul multiplies, reshape keeps the order") {
   for (Index i = 0; i < 5; ++i) {
     for (Index j = 0; j < 3; ++j) {
       double dot = 0;
-      for (Index k = 0; k < 17; ++k) dot += static_cast<double>(a.data()[i * 17 + k]) * static_cast<double>(b.data()[k * 3 + j]);
+      for (Index k = 0; k < 17; ++k) {
+        dot += static_cast<double>(a.data()[i * 17 + k]) * static_cast<double>(b.data()[k * 3 + j]);
+      }
       CHECK(static_cast<double>(c.data()[i * 3 + j]) == doctest::Approx(dot).epsilon(1e-5));
     }
   }
