@@ -1,6 +1,7 @@
 // Every differentiable operation, one function each. A function checks the shapes (ShapeError names the operation, what
 // was found and the rule), runs a kernel, and, where an argument wants a gradient, records the way back on its tape.
-// Matrices are [rows, columns]; a tensor of higher rank counts as the matrix of its rows (see Shape::rows).
+// Matrices are [rows, columns]. Elementwise operations and reductions take any rank, a tensor counting as the matrix of its
+// rows (see Shape::rows); the others take matrices.
 #pragma once
 
 #include <span>

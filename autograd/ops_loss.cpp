@@ -39,7 +39,7 @@ void pass_on(Tape& tape, Slot slot, const Tensor& gradient, real upstream) {
 /// Rows of logits worked on at a time: about 4 MiB, in multiples of 64.
 Index chunk_rows(Index classes) {
   constexpr Index kChunkBytes = 4 << 20;
-  return std::max<Index>(64, kChunkBytes / (classes * static_cast<Index>(sizeof(real))) / 64 * 64);
+  return std::max<Index>(64, kChunkBytes / (std::max<Index>(classes, 1) * static_cast<Index>(sizeof(real))) / 64 * 64);
 }
 
 }  // namespace

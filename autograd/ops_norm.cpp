@@ -50,8 +50,10 @@ Var layer_norm(const Var& x, const Var& gain, const Var& shift, real epsilon) {
   return tape->record("layer_norm", std::move(y),
                       [=, x = x.slot(), gain = gain.slot(), shift = shift.slot(), X = x.value(), G = gain.value()](
                           const Tensor& dy, Tape& t) {
-                        layer_norm_backward(T, D, X.data(), G.data(), mean.data(), rstd.data(), dy.data(), t.sink(x),
-                                            t.sink(gain), t.sink(shift));
+                        // In this order, which is the kernel's: gain and shift may be one variable.
+                        const Dst dx = t.sink(x), dgain = t.sink(gain), dshift = t.sink(shift);
+                        layer_norm_backward(T, D, X.data(), G.data(), mean.data(), rstd.data(), dy.data(), dx, dgain,
+                                            dshift);
                       });
 }
 
@@ -70,8 +72,9 @@ Var add_norm(const Var& x, const Var& y, const Var& gain, const Var& shift, real
       [=, x = x.slot(), y = y.slot(), gain = gain.slot(), shift = shift.slot(), G = gain.value()](const Tensor& dy,
                                                                                                   Tape& t) {
         Tensor ds = x || y ? Tensor(dy.shape()) : Tensor();
-        layer_norm_backward(T, D, sum.data(), G.data(), mean.data(), rstd.data(), dy.data(), {ds.data(), 0},
-                            t.sink(gain), t.sink(shift));
+        const Dst dgain = t.sink(gain), dshift = t.sink(shift);  // in the kernel's order: they may be one variable
+        layer_norm_backward(T, D, sum.data(), G.data(), mean.data(), rstd.data(), dy.data(), {ds.data(), 0}, dgain,
+                            dshift);
         if (!x && !y) return;
         if (dropout.probability > 0) {
           dropout_rows(dropout, T, D, ds.data(), t.sink(y));

@@ -127,7 +127,8 @@ Var attention(const Var& query, const Var& key, const Var& value, const Ragged& 
     throw ShapeError(fmt::format("[attention] query {} and key {} must have equal columns", to_string(query.shape()),
                                  to_string(key.shape())));
   }
-  if (query.slot() && (query.slot().index == key.slot().index || query.slot().index == value.slot().index)) {
+  const real* shared = query.value().data();
+  if (query.slot() && ((key.slot() && key.value().data() == shared) || (value.slot() && value.value().data() == shared))) {
     throw ShapeError("[attention] query, key and value must be different variables; use self_attention for a joint one");
   }
   return attention_op("attention", tape_of(query, key, value), columns(query, 0), columns(key, 0), columns(value, 0),

@@ -11,17 +11,19 @@ namespace weft {
 Var Tape::watch(Leaf& leaf) { return Var(leaf.value, this, new_slot(leaf.value.shape(), &leaf)); }
 
 Var Tape::variable(Tensor value) {
-  const Slot slot = new_slot(value.shape(), nullptr);
+  const Slot slot = new_slot(value.shape(), nullptr, true);
   return Var(std::move(value), this, slot);
 }
 
-Slot Tape::new_slot(const Shape& shape, Leaf* leaf) {
-  gradients_.push_back({shape, Tensor(), leaf});
+Slot Tape::new_slot(const Shape& shape, Leaf* leaf, bool kept) {
+  if (finished_) clear();
+  gradients_.push_back({shape, Tensor(), leaf, kept});
   return {static_cast<int>(gradients_.size()) - 1};
 }
 
 void* Tape::allocate(std::size_t bytes) {
   constexpr std::size_t kChunk = 64 * 1024;
+  if (finished_) clear();
   bytes = (bytes + alignof(std::max_align_t) - 1) / alignof(std::max_align_t) * alignof(std::max_align_t);
   while (chunk_ < chunks_.size() && used_ + bytes > chunks_[chunk_].size) {
     ++chunk_;
@@ -55,6 +57,7 @@ void Tape::backward(const Var& loss) {
     }
     record.destroy(record.closure);
   }
+  finished_ = true;
 }
 
 Dst Tape::sink(Slot slot) {
@@ -89,6 +92,7 @@ Tensor Tape::gradient(const Var& variable) const {
     throw ShapeError("[gradient] the variable is not on this tape");
   }
   const Gradient& gradient = gradients_[static_cast<std::size_t>(variable.slot().index)];
+  if (!gradient.kept) throw ShapeError("[gradient] only a variable() keeps its gradient on the tape");
   return gradient.tensor.defined() ? gradient.tensor : Tensor::zeros(gradient.shape);
 }
 
@@ -100,6 +104,7 @@ void Tape::clear() {
   gradients_.clear();
   chunk_ = 0;
   used_ = 0;
+  finished_ = false;
 }
 
 std::vector<std::string_view> Tape::operations() const {

@@ -61,7 +61,8 @@ class Var {
   Slot slot_;
 };
 
-/// Records operations and runs them backward. Reusable: after backward() or clear() it is empty and keeps its memory.
+/// Records operations and runs them backward. Reusable: what is put on it after backward() begins a new recording, in the
+/// same memory.
 class Tape {
  public:
   Tape() = default;
@@ -111,7 +112,7 @@ class Tape {
   }
 
   /// Walks the records in reverse from `loss`, a variable of one element on this tape, whose own gradient is 1. Frees
-  /// activations as it retreats and leaves the tape without records; the gradients of variable()s stay until clear().
+  /// activations as it retreats; the gradients of variable()s stay until clear() or until something new is recorded.
   /// Throws ShapeError if `loss` is not one element on this tape.
   void backward(const Var& loss);
 
@@ -142,13 +143,14 @@ class Tape {
     Shape shape;
     Tensor tensor;         // not defined until something was written
     Leaf* leaf = nullptr;  // where it goes instead, for a watched leaf
+    bool kept = false;     // a variable(): stays for gradient()
   };
   struct Chunk {
     std::unique_ptr<std::byte[]> bytes;
     std::size_t size = 0;
   };
 
-  Slot new_slot(const Shape& shape, Leaf* leaf);
+  Slot new_slot(const Shape& shape, Leaf* leaf, bool kept = false);
   Gradient& at(Slot slot) { return gradients_[static_cast<std::size_t>(slot.index)]; }
   void* allocate(std::size_t bytes);
 
@@ -157,6 +159,7 @@ class Tape {
   std::vector<Chunk> chunks_;  // where closures live: filled one after the other, kept when the tape is cleared
   std::size_t chunk_ = 0;
   std::size_t used_ = 0;
+  bool finished_ = false;  // backward has run: what comes next begins anew
 };
 
 /// The tape that records an operation on these variables: that of any of them, null if all are constants. Throws

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <new>
 
 #include "weft/core/error.h"
@@ -22,6 +23,13 @@ Shape::Shape(std::initializer_list<Index> lengths) {
   for (const Index length : lengths) {
     if (length < 0) throw ShapeError(fmt::format("[shape] length {} of dimension {}; must be at least 0", length, rank_));
     lengths_[static_cast<std::size_t>(rank_++)] = length;
+  }
+  Index product = 1;
+  for (const Index length : lengths) {
+    if (length > 0 && product > std::numeric_limits<Index>::max() / static_cast<Index>(sizeof(real)) / length) {
+      throw ShapeError(fmt::format("[shape] {} has more elements than any memory holds", to_string(*this)));
+    }
+    product *= length;
   }
 }
 

@@ -154,7 +154,7 @@ void add_training(ConfigTable& table) {
   key("save_every", &S::save_every, {.at_least = 0},
       "Updates between two saves of the last checkpoint; 0 to save at validations only.");
   key("validation_sentences", &S::validation_sentences, {.at_least = 0},
-      "Validation sentences that are translated to measure BLEU and exact matches; 0 for all.");
+      "Validation sentences that are translated, by greedy search, to measure BLEU and exact matches; 0 for all.");
   key("best_metric", &S::best_metric, {.one_of = {"loss", "bleu", "exact_match", "token_accuracy"}},
       "Validation result that decides which checkpoint is the best.");
   key("samples", &S::samples, {.at_least = 0}, "Translations shown at each validation.");
@@ -173,7 +173,8 @@ void add_decoding(ConfigTable& table) {
       "An output has at most this many tokens for each source token, plus `max_length_extra`.");
   key("max_length_extra", &S::max_length_extra, {.at_least = 1},
       "Tokens that an output may have beyond `max_length_ratio` times the source.");
-  key("batch_tokens", &S::batch_tokens, {.at_least = 1}, "Source tokens that are translated at once.");
+  key("batch_tokens", &S::batch_tokens, {.at_least = 1},
+      "Source tokens, each counted once for every hypothesis of the beam, that are translated at once.");
 }
 
 void add_checks(ConfigTable& table) {
