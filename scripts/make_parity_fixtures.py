@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/parity_<name>.safetensors: what PyTorch computes for two small models, for parity_test.cpp.
+"""Makes tests/fixtures/parity_<name>.safetensors: what PyTorch computes for two small models.
 
-A fixture holds a model's weights under Weft's names, a packed batch, and for these the logits, the loss, the gradient of
-every weight, and the losses after each of ten updates by torch.optim.Adam. All is computed in double from weights that
-float32 holds exactly, then stored in float32.
+A fixture holds a model's weights under Weft's names, a packed batch, and for these the logits, the loss, the
+gradient of every weight, and the losses after each of ten updates by torch.optim.Adam. All is computed in
+double from weights that float32 holds exactly, then stored in float32. Read by parity_test.cpp.
 
-The model is written out here in rectangular, padded and masked batches, so it shares no idea with Weft's packed ones, and
-is itself checked against torch.nn.Transformer with the same weights.
+The model is written out here in rectangular, padded and masked batches, so it shares no idea with Weft's
+packed ones, and is itself checked against torch.nn.Transformer with the same weights.
 
 Needs: pip install torch numpy safetensors
 """
@@ -26,15 +26,19 @@ UPDATES = 10
 LABEL_SMOOTHING = 0.1
 
 MODELS = {
-    "post_norm": dict(d_model=16, heads=4, d_feed_forward=32, encoder_layers=2, decoder_layers=2, activation="relu",
-                      norm_first=False, tied=False, source_vocabulary=11, target_vocabulary=13, seed=1),
-    "pre_norm": dict(d_model=10, heads=2, d_feed_forward=14, encoder_layers=2, decoder_layers=2, activation="gelu",
-                     norm_first=True, tied=True, source_vocabulary=12, target_vocabulary=12, seed=2),
+    "post_norm": dict(d_model=16, heads=4, d_feed_forward=32, encoder_layers=2, decoder_layers=2, seed=1,
+                      activation="relu", norm_first=False, tied=False, source_vocabulary=11,
+                      target_vocabulary=13),
+    "pre_norm": dict(d_model=10, heads=2, d_feed_forward=14, encoder_layers=2, decoder_layers=2, seed=2,
+                     activation="gelu", norm_first=True, tied=True, source_vocabulary=12,
+                     target_vocabulary=12),
 }
+
+ATTENTIONS = {"encoder": ["self_attention"], "decoder": ["self_attention", "cross_attention"]}
 
 
 def make_weights(model):
-    """Random weights by Weft's names: all of them, biases and norms too, so that none can be left out unnoticed."""
+    """Random weights by Weft's names: biases and norms too, so that none can be left out unnoticed."""
     torch.manual_seed(model["seed"])
     d, weights = model["d_model"], {}
 
@@ -52,7 +56,7 @@ def make_weights(model):
     if not model["tied"]:
         matrix("source_embedding.weight", model["source_vocabulary"], d)
     matrix("target_embedding.weight", model["target_vocabulary"], d)
-    for side, attentions in (("encoder", ["self_attention"]), ("decoder", ["self_attention", "cross_attention"])):
+    for side, attentions in ATTENTIONS.items():
         for i in range(model[f"{side}_layers"]):
             layer = f"{side}.layers.{i}"
             for attention in attentions:
@@ -164,10 +168,10 @@ def reference(model, weights, source, decoder_input):
 
 def torch_transformer(model, weights, source, decoder_input):
     """The same logits from torch.nn.Transformer."""
-    options = dict(d_model=model["d_model"], nhead=model["heads"], dim_feedforward=model["d_feed_forward"], dropout=0.0,
-                   activation=model["activation"], norm_first=model["norm_first"], batch_first=True)
-    transformer = torch.nn.Transformer(num_encoder_layers=model["encoder_layers"],
-                                       num_decoder_layers=model["decoder_layers"], **options).double()
+    transformer = torch.nn.Transformer(
+        d_model=model["d_model"], nhead=model["heads"], num_encoder_layers=model["encoder_layers"],
+        num_decoder_layers=model["decoder_layers"], dim_feedforward=model["d_feed_forward"], dropout=0.0,
+        activation=model["activation"], norm_first=model["norm_first"], batch_first=True).double()
     if not model["norm_first"]:  # torch.nn.Transformer always has final norms, the paper's has not
         transformer.encoder.norm = transformer.decoder.norm = None
     attentions = {"self_attn": "self_attention", "multihead_attn": "cross_attention"}
@@ -181,20 +185,21 @@ def torch_transformer(model, weights, source, decoder_input):
         elif parts[3] in attentions:
             ours = f"{prefix}.{attentions[parts[3]]}"
             kind = "weight" if name.endswith("weight") else "bias"
-            state[name] = (weights[f"{ours}.output.{kind}"] if "out_proj" in name else
-                           torch.cat([weights[f"{ours}.{part}.{kind}"] for part in ("query", "key", "value")]))
+            inputs = [weights[f"{ours}.{part}.{kind}"] for part in ("query", "key", "value")]
+            state[name] = weights[f"{ours}.output.{kind}"] if "out_proj" in name else torch.cat(inputs)
         elif parts[3] in members:
             state[name] = weights[f"{prefix}.{members[parts[3]]}.{parts[4]}"]
         else:
-            norms = ["self_attention", "feed_forward"] if parts[0] == "encoder" else [
-                "self_attention", "cross_attention", "feed_forward"]
+            norms = [*ATTENTIONS[parts[0]], "feed_forward"]  # norm1, norm2, …
             state[name] = weights[f"{prefix}.{norms[int(parts[3][-1]) - 1]}_norm.{parts[4]}"]
     transformer.load_state_dict(state)
     target_table = weights["target_embedding.weight"]
-    states = transformer(embed(target_table if model["tied"] else weights["source_embedding.weight"], source),
-                         embed(target_table, decoder_input), tgt_mask=FUTURE, src_key_padding_mask=SOURCE_PADDING,
-                         tgt_key_padding_mask=TARGET_PADDING, memory_key_padding_mask=SOURCE_PADDING)
-    return F.linear(states, target_table if model["tied"] else weights["output.weight"], weights["output.bias"])
+    source_table = target_table if model["tied"] else weights["source_embedding.weight"]
+    states = transformer(embed(source_table, source), embed(target_table, decoder_input), tgt_mask=FUTURE,
+                         src_key_padding_mask=SOURCE_PADDING, tgt_key_padding_mask=TARGET_PADDING,
+                         memory_key_padding_mask=SOURCE_PADDING)
+    output = target_table if model["tied"] else weights["output.weight"]
+    return F.linear(states, output, weights["output.bias"])
 
 
 def loss_of(logits, target):
