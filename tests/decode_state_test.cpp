@@ -7,7 +7,6 @@
 
 #include "small_model.h"
 #include "weft/core/error.h"
-#include "weft/core/threads.h"
 #include "weft/nn/attention.h"
 
 using namespace weft;
@@ -62,7 +61,6 @@ const std::vector<Parents> kSteps{
 
 /// Decodes kSteps with random tokens and checks all logits of every step.
 void check_decoding(const TransformerOptions& options, const Registry& registry) {
-  set_threads(1);  // on a busy machine threads only wait for each other in loops as small as these
   ParameterSet parameters(3);
   const Transformer model(parameters, options, registry);
   perturb(parameters);

@@ -95,7 +95,6 @@ const std::vector<Index> kSource{4, 1, 6}, kTarget{3, 5, 2};
 
 TEST_CASE("the gradient of the whole model, with all dropout on, is that of finite differences") {
   if (sizeof(real) != sizeof(double)) return;  // differences prove nothing in float
-  set_threads(1);  // on a busy machine threads only wait for each other in loops as small as these
   for (TransformerOptions options : variants()) {
     if (options.activation == "relu")
       options.activation = "gelu";  // a kink within a difference is no derivative
@@ -172,7 +171,6 @@ TEST_CASE("a steady training step takes nothing from the heap") {
 }
 
 TEST_CASE("every op of a training step has a row in the op table") {
-  set_threads(1);
   std::set<std::string_view> seen;
   for (const TransformerOptions& options : variants()) {
     Training training(options, kSource, kTarget);

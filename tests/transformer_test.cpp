@@ -4,12 +4,10 @@
 #include <doctest/doctest.h>
 
 #include "small_model.h"
-#include "weft/core/threads.h"
 
 using namespace weft;
 
 TEST_CASE("a sentence does not depend on its neighbours in the batch") {
-  set_threads(1);  // on a busy machine threads only wait for each other in loops as small as these
   constexpr double kTolerance = sizeof(real) == sizeof(double) ? 1e-13 : 1e-5;
   for (const TransformerOptions& options : {small_options(), pre_norm(small_options())}) {
     CAPTURE(options.norm_first);
