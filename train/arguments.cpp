@@ -13,7 +13,7 @@ namespace weft {
 namespace {
 
 [[noreturn]] void refuse(const std::string& verb, const std::string& problem) {
-  throw ConfigError(fmt::format("weft {0}: {1}; see weft {0} --help", verb, problem));
+  throw ConfigError(fmt::format("{0}: {1}; see weft {0} --help", verb, problem));
 }
 
 template <class Number>
