@@ -30,7 +30,7 @@ Index target_tokens(const Batch& batch) { return batch.target_rows.rows(); }
 [[noreturn]] void diverged(Index step, std::string_view what, double value) {
   throw Error(fmt::format("step {}: the {} is {}; training stopped before it could reach a checkpoint. Lower "
                           "optimizer.learning_rate, raise schedule.warmup_steps, or lower optimizer.clip_norm",
-                          step, what, value));
+                          step, what, std::abs(value)));  // a NaN may have a sign
 }
 
 }  // namespace
