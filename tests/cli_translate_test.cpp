@@ -107,6 +107,9 @@ TEST_CASE("blank lines stay blank and keep their place") {
   const std::string nbsp = "\xC2\xA0", zero_width = "\xE2\x80\x8B";
   CHECK(translated("\na b\n\n   \nc d\n" + nbsp + nbsp + "\n\t\n" + zero_width + "\n\ne f\n\n") ==
         Words{"", plain[0], "", "", plain[1], "", "", "", "", plain[2], ""});
+  // The model is not asked: it would give two.
+  CHECK(translated("\n" + nbsp + "\n" + zero_width + "\n", {"--n-best", "2"}) ==
+        Words{"1 |||  ||| 0.000000", "2 |||  ||| 0.000000", "3 |||  ||| 0.000000"});
   CHECK(translated("\n \n\n") == Words{"", "", ""});
   CHECK(translated("").empty());
   CHECK(translated("\n") == Words{""});
