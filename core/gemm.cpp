@@ -3,6 +3,7 @@
 #include <cblas.h>
 
 #include <algorithm>
+#include <mutex>
 
 namespace weft {
 namespace {
@@ -15,6 +16,14 @@ namespace {
 [[maybe_unused]] void blas_gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int M, int N, int K, double alpha, const double* A, int lda,
                const double* B, int ldb, double beta, double* C, int ldc) {
   cblas_dgemm(CblasRowMajor, ta, tb, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+}
+
+/// Tells OpenBLAS to compute in the calling thread alone. In its OpenMP build this is a property of each thread.
+bool set_one_thread() {
+  static std::mutex mutex;
+  const std::scoped_lock lock(mutex);
+  openblas_set_num_threads(1);
+  return true;
 }
 
 const real* part(const Matrix& m, Index row, Index column) {
@@ -43,7 +52,7 @@ void gemm_tiled(Index M, Index N, Index K, real alpha, const Matrix& A, const Ma
 
 void gemm_serial(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C,
                  Index stride) {
-  static const bool one_thread = (openblas_set_num_threads(1), true);
+  thread_local const bool one_thread = set_one_thread();
   static_cast<void>(one_thread);
   if (M == 0 || N == 0) return;
   if (K == 0) {  // BLAS may leave C as it is then

@@ -1,45 +1,165 @@
+// A pool of threads that help with one loop at a time. The caller works too and waits for tiles, never for threads: a
+// helper that gets no processor (a busy machine) takes no tile and delays nobody. That is why it is not an OpenMP loop,
+// whose every end waits for all threads to arrive.
 #include "weft/core/threads.h"
 
-#include <omp.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 namespace weft {
 namespace {
 
-std::atomic<int> thread_count{0};  // 0: not set, one for each core
+/// The processors that this process may run on, or OMP_NUM_THREADS if that is less.
+int default_threads() {
+  cpu_set_t set;
+  int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  if (const char* text = std::getenv("OMP_NUM_THREADS")) {
+    int wanted = 0;
+    const auto [end, error] = std::from_chars(text, text + std::strlen(text), wanted);
+    if (error == std::errc() && wanted >= 1) count = std::min(count, wanted);
+  }
+  return std::max(count, 1);
+}
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// Spins for some tens of microseconds; returns whether `done` became true.
+template <class Done>
+bool spin_until(Done done) {
+  for (int i = 0; i < 2000; ++i) {
+    if (done()) return true;
+    pause();
+  }
+  return done();
+}
+
+thread_local bool in_loop = false;  // this thread is working on a tile
+
+class Pool {
+ public:
+  ~Pool() {
+    stopping_ = true;
+    wake();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  /// Runs a loop with up to `helpers` other threads, or returns false if the pool is busy with another thread's loop.
+  bool run(Index count, Index tile, Index tiles, int helpers, FunctionRef<void(Index, Index)> body) {
+    const std::unique_lock lock(one_loop_, std::try_to_lock);
+    if (!lock) return false;
+    while (static_cast<int>(threads_.size()) < helpers) {
+      const int number = static_cast<int>(threads_.size());
+      threads_.emplace_back([this, number] { help(number); });
+    }
+    helpers_.store(helpers, std::memory_order_relaxed);
+    body_ = &body;
+    count_ = count;
+    tile_ = tile;
+    tiles_ = tiles;
+    error_ = nullptr;
+    finished_.store(0, std::memory_order_relaxed);
+    // One word holds the loop's number and how many tiles nobody has taken: a thread that takes a tile of this loop knows
+    // that the loop cannot end, nor its description change, before that tile is done.
+    ++loop_;
+    open_.store(static_cast<std::uint64_t>(loop_) << 32 | static_cast<std::uint64_t>(tiles), std::memory_order_release);
+    wake();
+    in_loop = true;
+    work();
+    in_loop = false;
+    const auto all = static_cast<std::uint32_t>(tiles);
+    if (!spin_until([&] { return finished_.load(std::memory_order_acquire) == all; })) {
+      for (std::uint32_t done; (done = finished_.load(std::memory_order_acquire)) != all;) finished_.wait(done);
+    }
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+    return true;
+  }
+
+ private:
+  void wake() {
+    wakes_.fetch_add(1, std::memory_order_release);
+    wakes_.notify_all();
+  }
+
+  /// Takes tiles until none is left.
+  void work() {
+    std::uint64_t open = open_.load(std::memory_order_acquire);
+    while ((open & 0xFFFFFFFFu) != 0) {
+      if (!open_.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel)) continue;
+      const auto tiles = static_cast<std::uint32_t>(tiles_);
+      const Index begin = (tiles_ - static_cast<Index>(open & 0xFFFFFFFFu)) * tile_;
+      try {
+        (*body_)(begin, std::min(begin + tile_, count_));
+      } catch (...) {
+        const std::scoped_lock lock(error_mutex_);
+        if (!error_) error_ = std::current_exception();
+      }
+      if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == tiles) finished_.notify_one();
+      open = open_.load(std::memory_order_acquire);
+    }
+  }
+
+  void help(int number) {
+    in_loop = true;
+    std::uint32_t seen = wakes_.load(std::memory_order_acquire);
+    while (!stopping_) {
+      if (number < helpers_.load(std::memory_order_relaxed)) work();
+      if (!spin_until([&] { return wakes_.load(std::memory_order_acquire) != seen; })) wakes_.wait(seen);
+      seen = wakes_.load(std::memory_order_acquire);
+    }
+  }
+
+  std::mutex one_loop_;
+  std::vector<std::thread> threads_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint32_t> wakes_{0};
+  std::atomic<int> helpers_{0};
+  std::atomic<std::uint64_t> open_{0};
+  std::atomic<std::uint32_t> finished_{0};
+  // The loop at work; read only by a thread that has taken one of its tiles.
+  std::uint32_t loop_ = 0;
+  const FunctionRef<void(Index, Index)>* body_ = nullptr;
+  Index count_ = 0, tile_ = 0, tiles_ = 0;
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+};
+
+Pool& pool() {
+  static Pool the_pool;
+  return the_pool;
+}
+
+std::atomic<int> thread_count{0};  // 0: not set
 
 }  // namespace
 
 void set_threads(int count) { thread_count = std::max(count, 1); }
 
 int threads() {
+  static const int by_default = default_threads();
   const int count = thread_count;
-  return count > 0 ? count : std::clamp(omp_get_max_threads(), 1, std::max(omp_get_num_procs(), 1));
+  return count > 0 ? count : by_default;
 }
 
 void parallel_for(Index count, Index tile, FunctionRef<void(Index, Index)> body) {
   if (count <= 0) return;
-  tile = std::max<Index>(tile, 1);
+  tile = std::max({tile, Index{1}, (count - 1) / 0x7FFFFFFF + 1});  // the number of tiles fits into 31 bits
   const Index tiles = (count + tile - 1) / tile;
   const int team = static_cast<int>(std::min<Index>(threads(), tiles));
-  if (team <= 1 || omp_in_parallel() != 0) {
-    for (Index begin = 0; begin < count; begin += tile) body(begin, std::min(begin + tile, count));
-    return;
-  }
-  std::exception_ptr error;
-#pragma omp parallel for num_threads(team) schedule(dynamic, 1)
-  for (Index t = 0; t < tiles; ++t) {
-    try {
-      body(t * tile, std::min((t + 1) * tile, count));
-    } catch (...) {
-#pragma omp critical(weft_parallel_for_error)
-      if (!error) error = std::current_exception();
-    }
-  }
-  if (error) std::rethrow_exception(error);
+  if (team > 1 && !in_loop && pool().run(count, tile, tiles, team - 1, body)) return;
+  for (Index begin = 0; begin < count; begin += tile) body(begin, std::min(begin + tile, count));
 }
 
 }  // namespace weft

@@ -78,11 +78,10 @@ double percent(Index part, Index whole) {
 }  // namespace
 
 std::string CorpusReport::summary() const {
-  return fmt::format(
-      "{} pairs: {} kept, {} dropped as blank on one side or both, {} dropped as too long; "
-      "source {} tokens, {:.2f}% unknown; target {} tokens, {:.2f}% unknown",
-      pairs, kept, blank, too_long, source_tokens, percent(source_unknown, source_tokens), target_tokens,
-      percent(target_unknown, target_tokens));
+  std::string text = fmt::format("{} of {} pairs kept", kept, pairs);
+  if (kept < pairs) text += fmt::format(" ({} dropped as blank on a side, {} as too long)", blank, too_long);
+  return text + fmt::format("; {} source tokens ({:.2f} % unknown), {} target tokens ({:.2f} % unknown)", source_tokens,
+                            percent(source_unknown, source_tokens), target_tokens, percent(target_unknown, target_tokens));
 }
 
 EncodedCorpus encode_corpus(const ParallelText& text, const TextEncoder& source, const TextEncoder& target,

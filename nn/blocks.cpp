@@ -48,7 +48,8 @@ Var DecoderLayer::operator()(const Context& context, const Var& x, const Ragged&
 }
 
 bool DecoderLayer::incremental() const {
-  return self_attention_->incremental() && cross_attention_->incremental() && feed_forward_->incremental();
+  return self_attention_->incremental() && self_attention_norm_.incremental() && cross_attention_->incremental() &&
+         cross_attention_norm_.incremental() && feed_forward_->incremental() && feed_forward_norm_.incremental();
 }
 
 }  // namespace weft

@@ -21,6 +21,9 @@ class AddNorm {
     return add_and_norm(context, x, sublayer(x), rows);
   }
 
+  /// As Layer::incremental, of the norm.
+  bool incremental() const { return norm_->incremental(); }
+
  private:
   Var add_and_norm(const Context& context, const Var& x, const Var& y, const Ragged& rows) const;
 

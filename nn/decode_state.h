@@ -38,6 +38,7 @@ class DecodeState {
   std::vector<TokenId> prefix(Index row) const;
 
   /// Keeps keys and values [rows(), 2 d_model] of this step for a self-attention module, and gives those of all steps.
+  /// Throws ShapeError unless called once for each step.
   std::span<const real* const> keep(const Module& owner, Tensor key_value);
   /// What a cross-attention module keeps for the whole decoding; not defined until set.
   Tensor& projection(const Module& owner) { return projections_[&owner]; }

@@ -84,8 +84,8 @@ TEST_CASE("pairs over max_length on either side are dropped; unknown tokens are 
   CHECK(report.source_unknown == 0);
   CHECK(report.target_unknown == 1);
   CHECK(report.summary() ==
-        "5 pairs: 2 kept, 0 dropped as blank on one side or both, 3 dropped as too long; "
-        "source 5 tokens, 0.00% unknown; target 4 tokens, 25.00% unknown");
+        "2 of 5 pairs kept (0 dropped as blank on a side, 3 as too long); "
+        "5 source tokens (0.00 % unknown), 4 target tokens (25.00 % unknown)");
   // "<s>" in text is ordinary text: three tokens, none a special but kUnknown.
   const auto special = encode_corpus(text, coders.source(), coders.target(), 4, "train");
   CHECK(ids_of(special.corpus.source, special.corpus.size() - 1) == Ids{0, 0, 0, 0});

@@ -13,7 +13,7 @@ namespace weft {
 namespace {
 
 [[noreturn]] void refuse(const std::string& verb, const std::string& problem) {
-  throw ConfigError(fmt::format("weft {0}: {1}; see weft {0} --help", verb, problem));
+  throw ConfigError(fmt::format("{0}: {1}; see weft {0} --help", verb, problem));
 }
 
 template <class Number>
@@ -39,10 +39,14 @@ Arguments::Arguments(const VerbHelp& help, const std::vector<std::string>& words
     }
   }
   options.parse_positional({"positional"});
-  std::vector<const char*> argv{"weft"};
-  for (const std::string& word : words) argv.push_back(word.c_str());
+  std::vector<std::string> copies{"weft"};
+  copies.insert(copies.end(), words.begin(), words.end());
+  std::vector<char*> pointers;
+  for (std::string& copy : copies) pointers.push_back(copy.data());
+  int argc = static_cast<int>(pointers.size());
+  char** argv = pointers.data();  // cxxopts 2 takes both by reference, cxxopts 3 does not care
   try {
-    const auto result = options.parse(static_cast<int>(argv.size()), argv.data());
+    const auto result = options.parse(argc, argv);
     for (const auto& argument : result.arguments()) {
       if (argument.key() == "positional") {
         positional_.push_back(argument.value());

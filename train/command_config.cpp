@@ -21,7 +21,7 @@ int config(const Arguments& arguments, const Registry& registry) {
     print(config_json(shown));
     return 0;
   }
-  throw ConfigError(fmt::format("weft config: expected \"show FILE\" or \"docs\"{}; see weft config --help",
+  throw ConfigError(fmt::format("config: expected \"show FILE\" or \"docs\"{}; see weft config --help",
                                 words.empty() ? "" : suggestion(words[0], {"show", "docs"})));
 }
 

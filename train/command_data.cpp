@@ -15,7 +15,7 @@ namespace {
 int data(const Arguments& arguments, const Registry&) {
   const auto& words = arguments.positional();
   if (words.size() != 2 || words[0] != "make") {
-    throw ConfigError(fmt::format("weft data: expected \"make TASK\"{}; see weft data --help",
+    throw ConfigError(fmt::format("data: expected \"make TASK\"{}; see weft data --help",
                                   words.empty() ? "" : suggestion(words[0], {"make"})));
   }
   const std::string output = arguments.text("output");

@@ -27,10 +27,10 @@ struct Row {
 
 ParallelText text_of(const Arguments& arguments, const Config& config) {
   if (arguments.has("source") != arguments.has("reference")) {
-    throw ConfigError("weft evaluate: --source and --reference go together; see weft evaluate --help");
+    throw ConfigError("evaluate: --source and --reference go together; see weft evaluate --help");
   }
   if (arguments.has("source") && arguments.has("split")) {
-    throw ConfigError("weft evaluate: give --split, or --source and --reference, not both; see weft evaluate --help");
+    throw ConfigError("evaluate: give --split, or --source and --reference, not both; see weft evaluate --help");
   }
   if (arguments.has("source")) return read_parallel(arguments.text("source"), arguments.text("reference"));
   return read_split(config.data, arguments.text("split", "test"));
