@@ -134,7 +134,8 @@ TEST_CASE("ten updates equal PyTorch's") {  // scripts/make_optimizer_fixture.py
       {"adam_decay", optimizer("adam", 0.1)},
       {"adamw_decay", optimizer("adamw", 0.1)},
   };
-  for (const auto& [name, options] : cases) {
+  for (const auto& [case_name, options] : cases) {
+    const char* const name = case_name;  // Clang captures no structured binding
     CAPTURE(name);
     const auto expected = read(name);
     auto values = read("start");

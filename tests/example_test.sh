@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Uses Weft as an outside project does: installs it, moves the copy to prove that it can be moved, builds
+# examples/gated_feed_forward against it from a copy of its own, and goes the whole way with the program. Without its
+# registration line, a program must refuse the layer's name. CTest sets CMAKE, CXX, SOURCE_DIR and BUILD_DIR.
+set -euo pipefail
+
+work=$BUILD_DIR/example_test
+prefix=$work/prefix
+program=$work/build/gated_feed_forward
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+# Runs a command quietly; what it printed is in $work/log.
+quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "$*"; }; }
+
+# Expects a refusal of the layer's name: exit code 2 and one line that names it and what there is instead.
+refuses() {
+  local code=0 text
+  "$@" >"$work/log" 2>&1 || code=$?
+  text=$(cat "$work/log")
+  echo "  $text"
+  [[ $code == 2 ]] || fail "exit code $code, not 2: $*"
+  [[ $text == *'"gated"'* && $text == *feed_forward* && $text == *default* ]] || fail "the error does not say what it should"
+  [[ $(wc -l <"$work/log") == 1 ]] || fail "the error is more than one line"
+}
+
+rm -rf "$work"
+mkdir -p "$work"
+cp -r "$SOURCE_DIR/examples/gated_feed_forward" "$work/source"
+
+echo "install"
+quietly "$CMAKE" --install "$BUILD_DIR" --prefix "$work/installed"
+mv "$work/installed" "$prefix"
+for name in "$BUILD_DIR/include" "$work/installed" "$SOURCE_DIR/core"; do
+  ! grep -rqF "$name" "$prefix" --include='*.cmake' || fail "the installed CMake files name $name"
+done
+
+echo "build"
+quietly "$CMAKE" -S "$work/source" -B "$work/build" -G Ninja -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_PREFIX_PATH="$prefix" \
+  -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+quietly "$CMAKE" --build "$work/build"
+grep -oE -- '-(I|isystem) ?[^ ]+' "$work/build/compile_commands.json" | sort -u >"$work/includes"
+grep -qF "$prefix/include" "$work/includes" || fail "the installed headers are not used"
+! grep -F "$BUILD_DIR/include" "$work/includes" || fail "headers of the build tree are used"
+
+echo "check"
+"$program" check || fail "check"
+
+cd "$work"
+echo "train, evaluate, translate"
+quietly "$program" train source/gated.json --run run --set training.steps=30 --set training.validate_every=30
+quietly "$program" evaluate run/best.safetensors --split valid --beam 1
+grep -q 'BLEU' log || fail "evaluate printed no BLEU"
+echo "3 1 4 1 5" | quietly "$program" translate run/best.safetensors
+[[ $(wc -l <log) == 1 ]] || fail "one line in, $(wc -l <log) lines out"
+quietly "$program" inspect run/best.safetensors
+grep -q 'encoder.layers.0.feed_forward.gate.weight' log || fail "the layer is not in the checkpoint"
+
+echo "a program without the layer"
+refuses "$prefix/bin/weft" train source/gated.json --run other
+refuses "$prefix/bin/weft" translate run/best.safetensors
+sed -i '/registry\.add/d' source/main.cpp
+! cmp -s source/main.cpp "$SOURCE_DIR/examples/gated_feed_forward/main.cpp" || fail "no registration line in main.cpp"
+quietly "$CMAKE" --build "$work/build"
+refuses "$program" train source/gated.json --run other
+[[ ! -e other ]] || fail "a refused run left a folder behind"
+
+echo "all well"

@@ -1,0 +1,69 @@
+// The gradient check of modules: it passes what is right, and finds the one parameter whose gradient is wrong.
+#include <doctest/doctest.h>
+
+#include "op_table.h"
+#include "weft/nn/gradient_check.h"
+#include "weft/nn/layers.h"
+#include "weft/nn/module.h"
+
+using namespace weft;
+
+namespace {
+
+/// weight_ x + shift_, whose backward may be told to get the gradient of the shift wrong by a factor.
+class Affine : public Module {
+ public:
+  Affine(Module& parent, std::string_view name)
+      : Module(parent, name), weight_(*this, "weight", {3, 4}, Init::glorot(4, 3)),
+        shift_(*this, "shift", {3}, Init::constant(0.5)) {}
+
+  Var operator()(const Context& context, const Var& x, real factor) const {
+    Var shift = shift_(context);
+    if (context.tape != nullptr) {
+      shift = context.tape->record("wrong", shift.value(), [slot = shift.slot(), factor](const Tensor& dy, Tape& tape) {
+        accumulate_scaled(dy.size(), factor, dy.data(), tape.sink(slot));
+      });
+    }
+    return tanh(linear(x, weight_(context), shift));
+  }
+
+ private:
+  Parameter weight_, shift_;
+};
+
+}  // namespace
+
+TEST_CASE("a gradient check of a module names the parameter whose gradient is wrong") {
+  ParameterSet parameters;
+  Module root(parameters);
+  const Affine affine(root, "affine");
+  const Tensor before = parameters.values().clone();
+  const std::vector<Tensor> inputs{random_tensor({2, 4}, 1)};
+  for (const real factor : {real{1}, real(1.5)}) {
+    CAPTURE(factor);
+    const GradientCheck check = gradient_check(
+        [&](const Context& context, Vars v) { return affine(context, v[0], factor); }, inputs, parameters);
+    CHECK_MESSAGE(check.passed == (factor == 1), check.worst_place);
+    if (factor != 1) {
+      CHECK(check.worst_error == doctest::Approx(1. / 3).epsilon(0.01));
+      CHECK(check.worst_place.rfind("affine.shift, element ", 0) == 0);
+    }
+    const Tensor after = parameters.values();
+    CHECK(std::equal(before.values().begin(), before.values().end(), after.values().begin()));
+  }
+}
+
+TEST_CASE("a gradient check of a module sees inputs, unused parameters, and shared ones") {
+  ParameterSet parameters;
+  Module root(parameters);
+  const Linear map(root, "map", 4, 4), unused(root, "unused", 4, 4);
+  const std::vector<Tensor> inputs{random_tensor({2, 4}, 2), random_tensor({2, 4}, 3)};
+  const auto right = [&](const Context& context, Vars v) { return mul(map(context, map(context, v[0])), v[1]); };
+  const GradientCheck check = gradient_check(right, inputs, parameters);
+  CHECK_MESSAGE(check.passed, check.worst_place);
+  CHECK_FALSE(check.worst_place.empty());
+  const auto forgets_input = [&](const Context& context, Vars v) { return mul(map(context, v[0]), v[1].value()); };
+  const GradientCheck wrong = gradient_check(forgets_input, inputs, parameters);
+  CHECK_FALSE(wrong.passed);
+  CHECK(wrong.worst_place.rfind("input 1, element ", 0) == 0);
+}
