@@ -162,7 +162,8 @@ TEST_CASE("everything comes back: configuration, vocabularies, state, weights, o
   CHECK(std::ranges::equal(before.values(), after.values()));
   const auto fresh = make_optimizer({}, before.size());
   load_optimizer(folder / "a", *fresh);
-  for (std::size_t i = 0; i < 2; ++i) CHECK(std::ranges::equal(fresh->state()[i].second, optimizer->state()[i].second));
+  for (std::size_t i = 0; i < 2; ++i)
+    CHECK(std::ranges::equal(fresh->state()[i].second, optimizer->state()[i].second));
 }
 
 TEST_CASE("the score of the best checkpoint is the chosen metric at its step") {
@@ -237,8 +238,10 @@ TEST_CASE("a safetensors file that is no checkpoint of Weft is refused") {
 }
 
 TEST_CASE("missing metadata and other formats are named") {
-  for (const char* key : {"weft.format", "weft.config", "weft.source_vocabulary", "weft.target_vocabulary", "weft.training"}) {
-    CHECK(contains(changed_error([&](Contents& c) { c.metadata.erase(key); }), std::string("it has no \"") + key));
+  for (const char* key :
+       {"weft.format", "weft.config", "weft.source_vocabulary", "weft.target_vocabulary", "weft.training"}) {
+    CHECK(contains(changed_error([&](Contents& c) { c.metadata.erase(key); }),
+                   std::string("it has no \"") + key));
   }
   CHECK(contains(changed_error([](Contents& c) { c.metadata["weft.format"] = "two"; }), "format two"));
 }
@@ -271,9 +274,8 @@ TEST_CASE("a model of an absurd size is an error like any other") {
   const TemporaryFolder folder;
   save_some(folder / "a");
   Contents contents(folder / "a");
-  for (const std::string model : {R"("d_model": 1000000000, "heads": 1)",
-                                  R"("d_feed_forward": 1000000000)", R"("max_length": 1000000000)",
-                                  R"("encoder_layers": 1000000000)"}) {
+  for (const std::string model : {R"("d_model": 1000000000, "heads": 1)", R"("d_feed_forward": 1000000000)",
+                                  R"("max_length": 1000000000)", R"("encoder_layers": 1000000000)"}) {
     CAPTURE(model);
     contents.metadata["weft.config"] = "{\"model\": {" + model + "}}";
     contents.write(folder / "changed");
@@ -286,30 +288,38 @@ TEST_CASE("a state of training that makes no sense is named") {
   CHECK(training_error([](Json&) {}) == "no error");
   for (const char* key : {"step", "epoch", "next_batch", "loss_tokens", "best_step", "data_hash"}) {
     CAPTURE(key);
-    for (const Json& value :
-         {Json(-1), Json(1.5), Json("4"), Json(true), Json(nullptr), Json::array(), Json::object(), Json(1e300)}) {
+    for (const Json& value : {Json(-1), Json(1.5), Json("4"), Json(true), Json(nullptr), Json::array(),
+                              Json::object(), Json(1e300)}) {
       CHECK(contains(training_error([&](Json& t) { t[key] = value; }), std::string(key) + " is "));
     }
     CHECK(contains(training_error([&](Json& t) { t.erase(key); }), key));
     if (std::string(key) != "data_hash") {
-      CHECK(contains(training_error([&](Json& t) { t[key] = 18446744073709551615u; }), std::string(key) + " is "));
+      CHECK(contains(training_error([&](Json& t) { t[key] = 18446744073709551615u; }),
+                     std::string(key) + " is "));
     }
   }
   CHECK(contains(training_error([](Json& t) { t["best_step"] = 41; }), "best_step is 41"));
   CHECK(contains(training_error([](Json& t) { t["loss_sum"] = "much"; }), "not those of a checkpoint"));
   CHECK(contains(training_error([](Json& t) { t["validations"] = 3; }), "not those of a checkpoint"));
-  CHECK(contains(training_error([](Json& t) { t["validations"] = {{"step", 1}}; }), "not those of a checkpoint"));
+  CHECK(contains(training_error([](Json& t) {
+                   t["validations"] = {{"step", 1}};
+                 }),
+                 "not those of a checkpoint"));
   CHECK(contains(training_error([](Json& t) { t["validations"][0]["step"] = -3; }), "step is -3"));
   CHECK(contains(training_error([](Json& t) { t["validations"][0]["step"] = 41; }), "step is 41"));
-  CHECK(contains(training_error([](Json& t) { t["validations"][0]["bleu"] = "good"; }), "not those of a checkpoint"));
-  CHECK(contains(training_error([](Json& t) { t["validations"][0].erase("loss"); }), "not those of a checkpoint"));
-  CHECK(contains(changed_error([](Contents& c) { c.metadata["weft.training"] = "[1]"; }), "not those of a checkpoint"));
+  CHECK(contains(training_error([](Json& t) { t["validations"][0]["bleu"] = "good"; }),
+                 "not those of a checkpoint"));
+  CHECK(contains(training_error([](Json& t) { t["validations"][0].erase("loss"); }),
+                 "not those of a checkpoint"));
+  CHECK(contains(changed_error([](Contents& c) { c.metadata["weft.training"] = "[1]"; }),
+                 "not those of a checkpoint"));
   CHECK(contains(changed_error([](Contents& c) { c.metadata["weft.training"] = "{\"step\":\n\x01"; }),
                  "not those of a checkpoint"));
 }
 
 TEST_CASE("tensors that are missing or of another shape are named") {
-  CHECK(contains(changed_error([](Contents& c) { c.tensors.erase("output.bias"); }), "no tensor output.bias of shape [9]"));
+  CHECK(contains(changed_error([](Contents& c) { c.tensors.erase("output.bias"); }),
+                 "no tensor output.bias of shape [9]"));
   CHECK(contains(changed_error([](Contents& c) { c.tensors["output.bias"].first = {3, 3}; }), "output.bias"));
   CHECK(contains(changed_error([](Contents& c) {
                    c.tensors["output.bias"] = {{1}, {real(1)}};
@@ -336,12 +346,14 @@ TEST_CASE("an optimizer takes only the state of its own kind") {
   save_checkpoint(folder / "bare", *model, some_state(), nullptr);
   const Index size = model->parameters().values().size();
   const auto adam = make_optimizer({}, size);
-  CHECK_THROWS_WITH_AS(load_optimizer(folder / "bare", *adam),
-                       doctest::Contains("no tensor optimizer.first_moment; training can go on from a last.safetensors only"),
-                       CheckpointError);
+  CHECK_THROWS_WITH_AS(
+      load_optimizer(folder / "bare", *adam),
+      doctest::Contains("no tensor optimizer.first_moment; training can go on from a last.safetensors only"),
+      CheckpointError);
   save_some(folder / "adam");
   const auto sgd = make_optimizer({.name = "sgd", .momentum = 0.9}, size);
-  CHECK_THROWS_WITH_AS(load_optimizer(folder / "adam", *sgd), doctest::Contains("optimizer.momentum"), CheckpointError);
+  CHECK_THROWS_WITH_AS(load_optimizer(folder / "adam", *sgd), doctest::Contains("optimizer.momentum"),
+                       CheckpointError);
   const auto larger = make_optimizer({}, size + 1);
   CHECK_THROWS_AS(load_optimizer(folder / "adam", *larger), CheckpointError);
 }

@@ -1,5 +1,5 @@
-// Runs the real program `weft` in a working folder of its own and takes what it printed. Paths in tests are relative to
-// that folder, which is the test process's current directory from the first call on.
+// Runs the real program `weft` in a working folder of its own and takes what it printed. Paths in tests are
+// relative to that folder, which is the test process's current directory from the first call on.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -46,7 +46,8 @@ inline const TemporaryFolder& workplace() {
   return place.folder;
 }
 
-/// Starts weft with these descriptors as its standard streams, and variables such as "OMP_NUM_THREADS=1" besides ours.
+/// Starts weft with these descriptors as its standard streams, and variables such as "OMP_NUM_THREADS=1"
+/// besides ours.
 inline pid_t start(const Words& words, int in, int out, int err, const Words& variables = {}) {
   workplace();
   std::vector<char*> argv, environment;
@@ -89,7 +90,9 @@ inline int wait_for(pid_t child) {
 /// A file as a descriptor that programs do not inherit by accident.
 class Descriptor {
  public:
-  Descriptor(const fs::path& path, int flags) : file_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) { REQUIRE(file_ >= 0); }
+  Descriptor(const fs::path& path, int flags) : file_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+    REQUIRE(file_ >= 0);
+  }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() { ::close(file_); }
@@ -103,7 +106,8 @@ class Descriptor {
 class Background {
  public:
   explicit Background(const Words& words) : out_(workplace() / "out"), err_(workplace() / "err") {
-    const Descriptor in("/dev/null", O_RDONLY), out(out_, O_WRONLY | O_CREAT | O_TRUNC), err(err_, O_WRONLY | O_CREAT | O_TRUNC);
+    const Descriptor in("/dev/null", O_RDONLY), out(out_, O_WRONLY | O_CREAT | O_TRUNC),
+        err(err_, O_WRONLY | O_CREAT | O_TRUNC);
     child_ = start(words, in, out, err);
   }
   void send(int signal) const { ::kill(child_, signal); }
@@ -114,7 +118,8 @@ class Background {
   pid_t child_;
 };
 
-/// Runs weft to its end with `input` as standard input. The standard output can go to another file, such as a device.
+/// Runs weft to its end with `input` as standard input. The standard output can go to another file, such as a
+/// device.
 inline Outcome run_weft(const Words& words, const std::string& input = "", const Words& variables = {},
                         const fs::path& output = {}) {
   put(workplace() / "in", input);
@@ -156,7 +161,8 @@ inline std::set<std::string> everything() {
   return names;
 }
 
-/// Checks that weft refuses in one line that holds `parts`, with exit code 2, prints nothing else, and leaves no file.
+/// Checks that weft refuses in one line that holds `parts`, with exit code 2, prints nothing else, and leaves
+/// no file.
 inline void check_refused(const Words& words, const Words& parts, const std::string& input = "") {
   const auto before = everything();
   const Outcome outcome = run_weft(words, input);
@@ -174,8 +180,8 @@ inline void check_refused(const Words& words, const Words& parts, const std::str
   CHECK(everything() == before);
 }
 
-/// Writes text to train on, tiny.json that names it, and tiny/best.safetensors, a model that copies letters; the last is
-/// returned. All once.
+/// Writes text to train on, tiny.json that names it, and tiny/best.safetensors, a model that copies letters;
+/// the last is returned. All once.
 inline const std::string& trained() {
   static const std::string checkpoint = [] {
     workplace();
@@ -185,7 +191,9 @@ inline const std::string& trained() {
       put(split + ".src", joined(text.source));
       put(split + ".trg", joined(text.target));
     }
-    put("tiny.json", "\xEF\xBB\xBF" R"(// A configuration with a byte order mark and comments.
+    put("tiny.json",
+        "\xEF\xBB\xBF"
+        R"(// A configuration with a byte order mark and comments.
 {
   "data": {
     "train_source": "train.src", "train_target": "train.trg", "valid_source": "valid.src", "valid_target": "valid.trg",

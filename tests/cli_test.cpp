@@ -13,7 +13,8 @@ namespace {
 
 const Words kVerbs{"train", "evaluate", "translate", "inspect", "config", "data"};
 
-/// The words that train with the trained model's configuration and changes to it, in a folder that is not there yet.
+/// The words that train with the trained model's configuration and changes to it, in a folder that is not
+/// there yet.
 Words train_with(const Words& changes) {
   trained();
   Words words{"train", "tiny.json", "--run", "refused/run"};
@@ -61,7 +62,8 @@ TEST_CASE("wrong words are refused in one line that says what is right") {
   trained();
   check_refused({"trian"}, {"\"trian\" is not a verb", "did you mean \"train\"?", "weft --help"});
   check_refused({""}, {"\"\" is not a verb"});
-  for (const std::string& verb : kVerbs) check_refused({verb, "--colour", "red"}, {"colour", "see weft " + verb + " --help"});
+  for (const std::string& verb : kVerbs)
+    check_refused({verb, "--colour", "red"}, {"colour", "see weft " + verb + " --help"});
   check_refused({"train"}, {"expected one CONFIG, found 0"});
   check_refused({"train", "a.json", "b.json"}, {"expected one CONFIG, found 2"});
   check_refused({"translate"}, {"expected one CHECKPOINT, found 0"});
@@ -71,21 +73,27 @@ TEST_CASE("wrong words are refused in one line that says what is right") {
   check_refused({"translate", trained(), "--beam"}, {"beam"});
   for (const char* verb : {"translate", "evaluate"}) {
     for (const char* beam : {"0", "-1", "abc", "", "1.5", "1000000", "99999999999999999999"}) {
-      check_refused({verb, trained(), std::string("--beam=") + beam}, {"--beam", beam, "a whole number from 1 to 1024"});
+      check_refused({verb, trained(), std::string("--beam=") + beam},
+                    {"--beam", beam, "a whole number from 1 to 1024"});
     }
   }
   check_refused({"translate", trained(), "--beam", "-1"}, {"--beam", "-1"});
-  check_refused({"translate", trained(), "--beam", "3", "--n-best", "4"}, {"--n-best 4", "3 hypotheses", "raise --beam"});
+  check_refused({"translate", trained(), "--beam", "3", "--n-best", "4"},
+                {"--n-best 4", "3 hypotheses", "raise --beam"});
   for (const char* penalty : {"-1", "nan", "inf", "1e300", "much"}) {
-    check_refused({"translate", trained(), "--length-penalty", penalty}, {"--length-penalty", penalty, "from 0 to 10"});
+    check_refused({"translate", trained(), "--length-penalty", penalty},
+                  {"--length-penalty", penalty, "from 0 to 10"});
   }
   check_refused({"translate", trained(), "--threads", "1025"}, {"--threads", "1024"});
   check_refused({"translate", trained(), "--input", "missing.txt"}, {"missing.txt", "No such file"});
   check_refused({"translate", trained(), "--input", "."}, {".: ", "irectory"});
-  check_refused({"translate", trained(), "--output", "missing/out.txt"}, {"missing/out.txt", "no folder missing"});
-  check_refused({"translate", trained(), "--attention", "missing/a.svg"}, {"missing/a.svg", "no folder missing"});
+  check_refused({"translate", trained(), "--output", "missing/out.txt"},
+                {"missing/out.txt", "no folder missing"});
+  check_refused({"translate", trained(), "--attention", "missing/a.svg"},
+                {"missing/a.svg", "no folder missing"});
   check_refused({"evaluate", trained(), "--source", "test.src"}, {"--source and --reference go together"});
-  check_refused({"evaluate", trained(), "--source", "a", "--reference", "b", "--split", "test"}, {"not both"});
+  check_refused({"evaluate", trained(), "--source", "a", "--reference", "b", "--split", "test"},
+                {"not both"});
   check_refused({"evaluate", trained(), "--split", "tset"}, {"\"tset\"", "train, valid, test"});
   check_refused({"config", "show"}, {"show FILE", "docs"});
   check_refused({"config", "sohw", "a.json"}, {"did you mean \"show\"?"});
@@ -100,12 +108,14 @@ TEST_CASE("wrong words are refused in one line that says what is right") {
 TEST_CASE("a configuration that cannot be used is refused, one line a problem") {
   check_refused({"train", "missing.json"}, {"missing.json", "no such file"});
   check_refused({"train", "."}, {"is a directory"});
-  check_refused(train_with({"optimizer.learing_rate=1"}), {"optimizer.learing_rate", "did you mean optimizer.learning_rate?"});
+  check_refused(train_with({"optimizer.learing_rate=1"}),
+                {"optimizer.learing_rate", "did you mean optimizer.learning_rate?"});
   check_refused(train_with({"model.heads=two"}), {"model.heads is \"two\"", "a whole number"});
   check_refused(train_with({"model.heads=0"}), {"model.heads is 0", "at least 1"});
   check_refused(train_with({"model.heads=3"}), {"model.d_model (32)", "model.heads (3)"});
   check_refused(train_with({"model.feed_forward=gated"}), {"model.feed_forward: \"gated\"", "default"});
-  check_refused(train_with({"model.positions=learnt"}), {"\"learnt\"", "learned, sinusoidal", "did you mean \"learned\"?"});
+  check_refused(train_with({"model.positions=learnt"}),
+                {"\"learnt\"", "learned, sinusoidal", "did you mean \"learned\"?"});
   put("empty.json", "{}");
   check_refused({"train", "empty.json"}, {"nothing to train on", "data.train_source", "data.task"});
   put("cut.json", "{\"data\": {\"task\": \"copy\"");
@@ -132,21 +142,27 @@ TEST_CASE("text that cannot be used is refused before anything is written") {
   check_refused(train_with({"data.train_source=missing.src"}), {"missing.src", "no such file"});
   check_refused(train_with({"data.train_source=."}), {"directory"});
   put("nothing", "");
-  check_refused(train_with({"data.train_source=nothing", "data.train_target=nothing"}), {"none of 0 different tokens"});
+  check_refused(train_with({"data.train_source=nothing", "data.train_target=nothing"}),
+                {"none of 0 different tokens"});
   check_refused(train_with({"data.valid_source=nothing", "data.valid_target=nothing"}),
                 {"the validation text: no pair is left of 0"});
   put("blank", "\n \n\n");
   check_refused(train_with({"data.train_source=blank", "data.train_target=blank"}), {"not blank"});
   put("bad", "a b\nc \xE9t\xE9\n");
-  check_refused(train_with({"data.train_source=bad", "data.train_target=bad"}), {"bad:2:3: not UTF-8 (byte 0xE9)", "iconv"});
-  for (const std::string form : {"\xC3", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80"}) {  // cut, overlong, surrogate, above
+  check_refused(train_with({"data.train_source=bad", "data.train_target=bad"}),
+                {"bad:2:3: not UTF-8 (byte 0xE9)", "iconv"});
+  for (const std::string form :
+       {"\xC3", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80"}) {  // cut, overlong, surrogate, above
     put("bad", "a\n" + form + " b\n");
     check_refused(train_with({"data.valid_source=bad", "data.valid_target=bad"}), {"bad:2:1: not UTF-8"});
   }
   put("nul", std::string("a\0b\n", 4));
   check_refused(train_with({"data.train_source=nul", "data.train_target=nul"}), {"nul:1:2: NUL byte"});
-  put("utf16", std::string("\xFF\xFE" "a\0\n\0", 6));
-  check_refused(train_with({"data.train_source=utf16", "data.train_target=utf16"}), {"utf16: this is UTF-16"});
+  put("utf16", std::string("\xFF\xFE"
+                           "a\0\n\0",
+                           6));
+  check_refused(train_with({"data.train_source=utf16", "data.train_target=utf16"}),
+                {"utf16: this is UTF-16"});
   put("long", "a b c d e f a b c d e f\na b c d e f a b c d e f\n");
   check_refused(train_with({"data.train_source=long", "data.train_target=long"}),
                 {"the training text: no pair is left of 2", "2 with more than 9 tokens", "raise max_length"});
@@ -189,7 +205,8 @@ TEST_CASE("a checkpoint that is missing, a folder, cut, altered or something els
 }
 
 TEST_CASE("a closed or full standard output ends every verb with a message and a failure") {
-  for (const Words& words : {Words{"--help"}, {"inspect", trained()}, {"evaluate", trained()}, {"config", "docs"}}) {
+  for (const Words& words :
+       {Words{"--help"}, {"inspect", trained()}, {"evaluate", trained()}, {"config", "docs"}}) {
     const Outcome outcome = run_weft(words, "", {}, "/dev/full");
     CAPTURE(words);
     CHECK(outcome.code == 1);
@@ -197,7 +214,9 @@ TEST_CASE("a closed or full standard output ends every verb with a message and a
   }
 }
 
-TEST_CASE("config show is complete, reads back as itself, and follows overrides; docs are those of the repository") {
+TEST_CASE(
+    "config show is complete, reads back as itself, and follows overrides; docs are those of the "
+    "repository") {
   trained();
   const Outcome shown = run_weft({"config", "show", "tiny.json"});
   CHECK(shown.code == 0);
@@ -206,10 +225,12 @@ TEST_CASE("config show is complete, reads back as itself, and follows overrides;
   put("shown.json", shown.out);
   CHECK(run_weft({"config", "show", "shown.json"}).out == shown.out);
   CHECK(bytes_of("tiny/config.json") == shown.out);
-  const Outcome changed = run_weft({"config", "show", "tiny.json", "--set", "model.d_model=8", "--set", "decoding.beam=2"});
+  const Outcome changed =
+      run_weft({"config", "show", "tiny.json", "--set", "model.d_model=8", "--set", "decoding.beam=2"});
   CHECK(Json::parse(changed.out)["model"]["d_model"] == 8);
   CHECK(Json::parse(changed.out)["decoding"]["beam"] == 2);
-  check_refused({"config", "show", "tiny.json", "--set", "model.norm=none"}, {"model.norm: \"none\"", "layer_norm"});
+  check_refused({"config", "show", "tiny.json", "--set", "model.norm=none"},
+                {"model.norm: \"none\"", "layer_norm"});
   CHECK(run_weft({"config", "docs"}).out == bytes_of(WEFT_SOURCE_DIR "/docs/config.md"));
 }
 
@@ -227,7 +248,8 @@ TEST_CASE("data make writes the same bytes twice") {
     }
   }
   CHECK(lines_of(bytes_of("made/a/train.src")).size() == 40);
-  CHECK(run_weft({"data", "make", "reverse", "--pairs", "40", "--seed", "8", "--output", "made/c"}).code == 0);
+  CHECK(run_weft({"data", "make", "reverse", "--pairs", "40", "--seed", "8", "--output", "made/c"}).code ==
+        0);
   CHECK(bytes_of("made/a/train.src") != bytes_of("made/c/train.src"));
 }
 
@@ -269,8 +291,8 @@ TEST_CASE("evaluate scores checkpoints on splits and on files") {
     CHECK(outcome.err.empty());
     const Json json = Json::parse(outcome.out);
     for (const Json& row : json) {
-      CHECK(names(row) == Words{"checkpoint", "sentences", "loss", "perplexity", "token_accuracy", "exact_match", "bleu",
-                                "seconds"});
+      CHECK(names(row) == Words{"checkpoint", "sentences", "loss", "perplexity", "token_accuracy",
+                                "exact_match", "bleu", "seconds"});
     }
     return json;
   };
@@ -285,14 +307,16 @@ TEST_CASE("evaluate scores checkpoints on splits and on files") {
   const Json history = Json::parse(run_weft({"inspect", trained(), "--json"}).out);
   for (const Json& entry : history["validations"]) {
     if (entry["step"] != history["best_step"]) continue;
-    for (const char* name : {"loss", "token_accuracy", "exact_match", "bleu"}) CHECK(valid[0][name] == entry[name]);
+    for (const char* name : {"loss", "token_accuracy", "exact_match", "bleu"})
+      CHECK(valid[0][name] == entry[name]);
   }
 
   Json files = scores({trained(), "--source", "test.src", "--reference", "test.trg"})[0], split = both[0];
   files.erase("seconds");
   split.erase("seconds");
   CHECK(files == split);
-  check_refused({"evaluate", trained(), "--source", "test.src", "--reference", "train.trg"}, {"test.src has 20", "train.trg has 400"});
+  check_refused({"evaluate", trained(), "--source", "test.src", "--reference", "train.trg"},
+                {"test.src has 20", "train.trg has 400"});
 
   // What the model writes, as the reference, is a perfect score, blank lines included.
   put("some.src", "a b c\n\nd e f a\n");

@@ -46,7 +46,8 @@ std::size_t log_lines(const std::string& folder) {
 
 /// Waits until a run has logged so many lines.
 void wait_for_lines(const std::string& folder, std::size_t lines) {
-  for (int i = 0; i < 20'000 && log_lines(folder) < lines; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 20'000 && log_lines(folder) < lines; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   REQUIRE(log_lines(folder) >= lines);
 }
 
@@ -68,7 +69,8 @@ TEST_CASE("a run leaves its configuration, log, checkpoints and the task's text"
   undisturbed();
   CHECK(bytes_of("straight/config.json") == run_weft({"config", "show", "copy.json"}).out);
   run_weft({"data", "make", "copy", "--pairs", "200", "--output", "made"});
-  for (const std::string file : {"train.src", "train.trg", "valid.src", "valid.trg", "test.src", "test.trg"}) {
+  for (const std::string file :
+       {"train.src", "train.trg", "valid.src", "valid.trg", "test.src", "test.trg"}) {
     CHECK_FALSE(bytes_of("made/" + file).empty());
     CHECK(bytes_of("straight/data/" + file) == bytes_of("made/" + file));
   }
@@ -78,11 +80,12 @@ TEST_CASE("a run leaves its configuration, log, checkpoints and the task's text"
     if (entry.contains("validation")) {
       ++validations;
       CHECK(names(entry) == Words{"step", "validation"});
-      CHECK(names(entry["validation"]) == Words{"loss", "perplexity", "token_accuracy", "exact_match", "bleu"});
+      CHECK(names(entry["validation"]) ==
+            Words{"loss", "perplexity", "token_accuracy", "exact_match", "bleu"});
     } else {
       ++steps;
-      CHECK(names(entry) == Words{"step", "epoch", "loss", "learning_rate", "grad_norm", "tokens_per_second", "peak_bytes",
-                                  "elapsed_seconds"});
+      CHECK(names(entry) == Words{"step", "epoch", "loss", "learning_rate", "grad_norm", "tokens_per_second",
+                                  "peak_bytes", "elapsed_seconds"});
     }
   }
   CHECK(steps == 400);
@@ -106,14 +109,16 @@ TEST_CASE("the same command again says that it is done, and changes nothing") {
 
 TEST_CASE("another configuration is refused for a folder with a run, naming the keys") {
   undisturbed();
-  const Outcome outcome = run_weft(copy_run("straight") + Words{"--set", "model.d_model=8", "--set", "training.steps=500"});
+  const Outcome outcome =
+      run_weft(copy_run("straight") + Words{"--set", "model.d_model=8", "--set", "training.steps=500"});
   CHECK(outcome.code == 2);
   CHECK(contains(outcome.err, "straight"));
   CHECK(contains(outcome.err, "model.d_model: 16 -> 8\n"));
   CHECK(contains(outcome.err, "training.steps: 400 -> 500\n"));
   CHECK(contains(outcome.err, "--fresh"));
   CHECK(bytes_of("straight/last.safetensors") == undisturbed());
-  CHECK(run_weft(copy_run("straight") + Words{"--set", "training.threads=2"}).code == 0);  // changes no result
+  CHECK(run_weft(copy_run("straight") + Words{"--set", "training.threads=2"}).code ==
+        0);  // changes no result
 }
 
 TEST_CASE("--fresh starts anew, but not before the text is known to be good") {
@@ -134,8 +139,8 @@ TEST_CASE("--quiet prints nothing, and any number of threads gives the same byte
   trained();
   std::string last;
   for (const char* threads : {"1", "2", "3"}) {
-    const Outcome outcome = run_weft({"train", "tiny.json", "--run", std::string("threads") + threads, "--set",
-                                      "training.steps=20", "--quiet", "--threads", threads});
+    const Outcome outcome = run_weft({"train", "tiny.json", "--run", std::string("threads") + threads,
+                                      "--set", "training.steps=20", "--quiet", "--threads", threads});
     CHECK(outcome.code == 0);
     CHECK(outcome.out.empty());
     CHECK(outcome.err.empty());
@@ -171,14 +176,16 @@ TEST_CASE("a signal saves and says how to go on; the run goes on to the same byt
 TEST_CASE("a run that is killed again and again goes on each time, to the same bytes") {
   undisturbed();
   const Words words = copy_run("killed");
-  for (const std::size_t lines : {std::size_t{1}, std::size_t{7}, std::size_t{60}, std::size_t{101}, std::size_t{230}}) {
+  for (const std::size_t lines :
+       {std::size_t{1}, std::size_t{7}, std::size_t{60}, std::size_t{101}, std::size_t{230}}) {
     const Background run(words);
     wait_for_lines("killed", lines);
     // Some moment between two saves, or within one.
     std::this_thread::sleep_for(std::chrono::microseconds(700 * (lines % 7)));
     run.send(SIGKILL);
     CHECK(run.wait().code == -SIGKILL);
-    if (fs::exists("killed/last.safetensors")) CHECK(run_weft({"inspect", "killed/last.safetensors"}).code == 0);
+    if (fs::exists("killed/last.safetensors"))
+      CHECK(run_weft({"inspect", "killed/last.safetensors"}).code == 0);
   }
   CHECK(run_weft(words).code == 0);
   CHECK(bytes_of("killed/last.safetensors") == undisturbed());
@@ -192,8 +199,10 @@ TEST_CASE("a run that is killed again and again goes on each time, to the same b
 TEST_CASE("a run whose text has changed does not go on") {
   trained();
   for (const std::string side : {"src", "trg"}) fs::copy_file("valid." + side, "changing." + side);
-  const Words words{"train", "tiny.json", "--run", "changing", "--set", "data.train_source=changing.src", "--set",
-                    "data.train_target=changing.trg"};
+  const Words words{"train", "tiny.json",
+                    "--run", "changing",
+                    "--set", "data.train_source=changing.src",
+                    "--set", "data.train_target=changing.trg"};
   {
     const Background run(words);
     wait_for_lines("changing", 3);
@@ -208,14 +217,19 @@ TEST_CASE("a run whose text has changed does not go on") {
 
 TEST_CASE("a loss that is not a number ends the run with the step; what was saved before stays") {
   trained();
-  const Words words{"train", "tiny.json", "--run", "diverged", "--set", "optimizer.learning_rate=1e30", "--set",
-                    "training.save_every=1", "--set", "schedule.warmup_steps=1", "--quiet"};
+  const Words words{"train",  "tiny.json",
+                    "--run",  "diverged",
+                    "--set",  "optimizer.learning_rate=1e30",
+                    "--set",  "training.save_every=1",
+                    "--set",  "schedule.warmup_steps=1",
+                    "--quiet"};
   const Outcome outcome = run_weft(words);
   CHECK(outcome.code == 1);
   CHECK(outcome.err.starts_with("weft: step "));
   CHECK(contains(outcome.err, "Lower optimizer.learning_rate"));
   CHECK(lines_of(outcome.err).size() == 1);
-  if (fs::exists("diverged/last.safetensors")) CHECK(run_weft({"inspect", "diverged/last.safetensors"}).code == 0);
+  if (fs::exists("diverged/last.safetensors"))
+    CHECK(run_weft({"inspect", "diverged/last.safetensors"}).code == 0);
   for (const std::string& line : lines_of(bytes_of("diverged/log.jsonl"))) CHECK(Json::accept(line));
 }
 
@@ -223,10 +237,12 @@ TEST_CASE("pairs with a blank side and pairs that are too long are dropped whole
   trained();
   put("gaps.src", "a\n\nb b\n\xC2\xA0\nc\na b c d e f a b c d e f\n");
   put("gaps.trg", "a\nb\nb b\nd\nc\nf\n");
-  const Outcome outcome = run_weft({"train", "tiny.json", "--run", "gaps", "--set", "training.steps=3", "--set",
-                                    "data.train_source=gaps.src", "--set", "data.train_target=gaps.trg"});
+  const Outcome outcome =
+      run_weft({"train", "tiny.json", "--run", "gaps", "--set", "training.steps=3", "--set",
+                "data.train_source=gaps.src", "--set", "data.train_target=gaps.trg"});
   CHECK(outcome.code == 0);
-  CHECK(contains(outcome.out, "training text    3 of 6 pairs kept (2 dropped as blank on a side, 1 as too long)"));
+  CHECK(contains(outcome.out,
+                 "training text    3 of 6 pairs kept (2 dropped as blank on a side, 1 as too long)"));
   // Three pairs are fewer than a batch, and the vocabulary is what there is, not what was allowed.
   CHECK(contains(outcome.out, "batches          1 an epoch"));
   CHECK(contains(outcome.out, "3 updates in all"));

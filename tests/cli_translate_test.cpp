@@ -95,7 +95,8 @@ TEST_CASE("a line's translation depends on nothing but the line") {
   CHECK(translated("", {"--input", "lines.txt"}) == together);
   CHECK(run_weft(translate({"--input", "lines.txt", "--output", "lines.out"})).code == 0);
   CHECK(bytes_of("lines.out") == joined(together));
-  for (const char* threads : {"1", "2", "3"}) CHECK(translated(joined(lines), {"--threads", threads}) == together);
+  for (const char* threads : {"1", "2", "3"})
+    CHECK(translated(joined(lines), {"--threads", threads}) == together);
   for (const char* count : {"1", "2", "64", "0", "-1", "abc", ""}) {
     CAPTURE(count);
     CHECK(translated(joined(lines), {}, {std::string("OMP_NUM_THREADS=") + count}) == together);
@@ -123,8 +124,10 @@ TEST_CASE("a last line without newline counts; CR LF, a byte order mark and odd 
   const Words plain = translated("a b\nc d\n");
   CHECK(translated("a b\nc d") == plain);
   CHECK(translated("a b\r\nc d\r\n") == plain);
-  CHECK(translated("\xEF\xBB\xBF" "a b\nc d\n") == plain);
-  CHECK(translated("  a \t b\nc\xC2\xA0" "d \n") == plain);
+  CHECK(translated("\xEF\xBB\xBF"
+                   "a b\nc d\n") == plain);
+  CHECK(translated("  a \t b\nc\xC2\xA0"
+                   "d \n") == plain);
 }
 
 TEST_CASE("NUL and bytes that are not UTF-8 are replaced with a warning; the lines stay") {
@@ -136,11 +139,15 @@ TEST_CASE("NUL and bytes that are not UTF-8 are replaced with a warning; the lin
   REQUIRE(lines.size() == 7);
   CHECK(lines[0] == translated("a b\n")[0]);
   CHECK(lines[6] == lines[0]);
-  CHECK(outcome.err == "weft: warning: standard input: 12 bytes in lines 1 to 7 are not UTF-8 text; replaced by U+FFFD\n");
+  CHECK(outcome.err ==
+        "weft: warning: standard input: 12 bytes in lines 1 to 7 are not UTF-8 text; replaced by U+FFFD\n");
 }
 
 TEST_CASE("UTF-16 is named and refused") {
-  check_refused(translate(), {"standard input: this is UTF-16", "iconv"}, std::string("\xFF\xFE" "a\0\n\0", 6));
+  check_refused(translate(), {"standard input: this is UTF-16", "iconv"},
+                std::string("\xFF\xFE"
+                            "a\0\n\0",
+                            6));
 }
 
 TEST_CASE("a line of more tokens than the model holds is cut with a warning that names it") {
@@ -250,7 +257,9 @@ TEST_CASE("output that cannot be written is an error, and quickly") {
 
 TEST_CASE("--output replaces its file whole or not at all") {
   put("kept.txt", "what was there\n");
-  put("bad.txt", std::string("\xFF\xFE" "a\0", 4));
+  put("bad.txt", std::string("\xFF\xFE"
+                             "a\0",
+                             4));
   check_refused(translate({"--input", "bad.txt", "--output", "kept.txt"}), {"UTF-16"});
   CHECK(bytes_of("kept.txt") == "what was there\n");
 

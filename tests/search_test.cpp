@@ -20,12 +20,14 @@ namespace {
 
 using Tokens = std::vector<TokenId>;
 
-/// A random model whose vocabularies hold the specials and `words` words. The weights are larger than those that training
-/// begins with, so that its probabilities are far from equal.
+/// A random model whose vocabularies hold the specials and `words` words. The weights are larger than those
+/// that training begins with, so that its probabilities are far from equal.
 struct Tiny {
-  explicit Tiny(std::uint64_t seed, Index words = 3, Index max_length = 12, Registry layers = standard_layers(),
-                const std::string& feed_forward = "default")
-      : parameters(seed), registry(std::move(layers)), model(parameters, options(words, max_length, feed_forward), registry) {
+  explicit Tiny(std::uint64_t seed, Index words = 3, Index max_length = 12,
+                Registry layers = standard_layers(), const std::string& feed_forward = "default")
+      : parameters(seed),
+        registry(std::move(layers)),
+        model(parameters, options(words, max_length, feed_forward), registry) {
     Tensor values = parameters.values();
     for (real& value : values.values()) value *= 2;
   }
@@ -87,7 +89,8 @@ std::vector<std::vector<double>> forced(const Tiny& tiny, const Tokens& source, 
       tiny.model.logits(Context{}, tiny.model.decode(Context{}, input, rows, memory, source_rows)).value();
   std::vector<std::vector<double>> result;
   for (Index row = 0; row < logits.rows(); ++row) {
-    std::vector<double> scores(logits.data() + row * logits.cols(), logits.data() + (row + 1) * logits.cols());
+    std::vector<double> scores(logits.data() + row * logits.cols(),
+                               logits.data() + (row + 1) * logits.cols());
     double sum = 0;
     for (const double score : scores) sum += std::exp(score);
     for (double& score : scores) score -= std::log(sum);
@@ -211,8 +214,8 @@ TEST_CASE("results are sorted, distinct, finished, within the limit, and never h
           CHECK(static_cast<Index>(tokens[i].size()) <= limits[s]);
           CHECK(std::all_of(tokens[i].begin(), tokens[i].end(), [](TokenId t) { return t > kEnd && t < 7; }));
           CHECK(found[i].log_probability < 0);
-          CHECK(found[i].score == found[i].log_probability /
-                                      length_penalty(static_cast<Index>(tokens[i].size()) + 1, 0.6));
+          CHECK(found[i].score ==
+                found[i].log_probability / length_penalty(static_cast<Index>(tokens[i].size()) + 1, 0.6));
           if (i > 0) CHECK(found[i - 1].score >= found[i].score);
         }
       }
@@ -239,14 +242,16 @@ TEST_CASE("a sentence's results do not depend on what it is searched with, or on
     std::vector<Tokens> shuffled;
     for (const std::size_t s : order) shuffled.push_back(sentences[s]);
     const auto after = search_all(tiny, shuffled, options);
-    for (std::size_t i = 0; i < order.size(); ++i) CHECK(tokens_of(after[i]) == tokens_of(together[order[i]]));
+    for (std::size_t i = 0; i < order.size(); ++i)
+      CHECK(tokens_of(after[i]) == tokens_of(together[order[i]]));
 
     for (const int count : {1, 2, 3}) {
       set_threads(count);
       const auto threaded = search_all(tiny, sentences, options);
       for (std::size_t s = 0; s < sentences.size(); ++s) {
         CHECK(tokens_of(threaded[s]) == tokens_of(together[s]));
-        for (std::size_t i = 0; i < threaded[s].size(); ++i) CHECK(threaded[s][i].score == together[s][i].score);
+        for (std::size_t i = 0; i < threaded[s].size(); ++i)
+          CHECK(threaded[s][i].score == together[s][i].score);
       }
     }
     set_threads(1);
@@ -263,7 +268,8 @@ TEST_CASE("a decoder that keeps no past finds the same") {
     const auto a = search_all(keeping, sentences, options), b = search_all(forgetful, sentences, options);
     for (std::size_t s = 0; s < sentences.size(); ++s) {
       CHECK(tokens_of(a[s]) == tokens_of(b[s]));
-      for (std::size_t i = 0; i < a[s].size(); ++i) CHECK(a[s][i].score == doctest::Approx(b[s][i].score).epsilon(1e-5));
+      for (std::size_t i = 0; i < a[s].size(); ++i)
+        CHECK(a[s][i].score == doctest::Approx(b[s][i].score).epsilon(1e-5));
     }
   }
 }
@@ -281,7 +287,8 @@ TEST_CASE("a beam larger than the vocabulary gives every sequence there is, and 
 
 TEST_CASE("limits: one extra token, and a model that holds two") {
   const Tiny tiny(4, 3), small(4, 3, 2);
-  for (const Hypothesis& one : search_one(tiny, sources({0}, 1)[0], {8, 8, 0.6, 2, 1})) CHECK(one.tokens.size() <= 1);
+  for (const Hypothesis& one : search_one(tiny, sources({0}, 1)[0], {8, 8, 0.6, 2, 1}))
+    CHECK(one.tokens.size() <= 1);
   const auto found = search_one(small, sources({1}, 1)[0], {8, 8, 0.6, 100, 1'000'000'000});
   CHECK(found.size() == 1 + 3);
   for (const Hypothesis& one : found) CHECK(one.tokens.size() <= 1);

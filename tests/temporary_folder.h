@@ -45,6 +45,8 @@ inline void put(const std::filesystem::path& path, const std::string& bytes) {
   REQUIRE(file.flush().good());
 }
 
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
 
 }  // namespace weft
