@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -159,6 +160,11 @@ TEST_CASE("the pool serves many threads at once") {
 }
 
 TEST_CASE("memory that cannot be had is an error with the size in it") {
-  CHECK_THROWS_WITH_AS(pool_allocate(std::size_t{1} << 60),
-                       doctest::Contains("out of memory: cannot allocate 1152921504606846976 bytes"), Error);
+  std::string text;
+  try {
+    pool_allocate(std::size_t{1} << 60);
+  } catch (const Error& error) {
+    text = error.what();
+  }
+  CHECK_MESSAGE(text.find("out of memory: cannot allocate 1152921504606846976 bytes") != std::string::npos, text);
 }
