@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
 #include <cxxopts.hpp>
 
 #include "weft/core/error.h"
@@ -80,20 +79,20 @@ std::string Arguments::text(const std::string& option, const std::string& otherw
   return has(option) ? text(option) : otherwise;
 }
 
-Index Arguments::whole(const std::string& option, Index otherwise, Index least) const {
+Index Arguments::whole(const std::string& option, Index otherwise, Index least, Index most) const {
   if (!has(option)) return otherwise;
   const auto value = parsed<Index>(text(option));
-  if (!value || *value < least || *value > 1'000'000'000) {
-    refuse(verb_, fmt::format("--{} is \"{}\"; must be a whole number from {} to 1000000000", option, text(option), least));
+  if (!value || *value < least || *value > most) {
+    refuse(verb_, fmt::format("--{} is \"{}\"; must be a whole number from {} to {}", option, text(option), least, most));
   }
   return *value;
 }
 
-double Arguments::number(const std::string& option, double otherwise) const {
+double Arguments::number(const std::string& option, double otherwise, double most) const {
   if (!has(option)) return otherwise;
   const auto value = parsed<double>(text(option));
-  if (!value || !std::isfinite(*value) || *value < 0) {
-    refuse(verb_, fmt::format("--{} is \"{}\"; must be a number of at least 0", option, text(option)));
+  if (!value || !(*value >= 0 && *value <= most)) {
+    refuse(verb_, fmt::format("--{} is \"{}\"; must be a number from 0 to {}", option, text(option), most));
   }
   return *value;
 }

@@ -44,9 +44,10 @@ class Arguments {
   /// The last value of an option. Throws ConfigError if it was not given.
   std::string text(const std::string& option) const;
   std::string text(const std::string& option, const std::string& otherwise) const;
-  /// The same as a whole number of at least `least`, or as a number of at least 0. Throws ConfigError for anything else.
-  Index whole(const std::string& option, Index otherwise, Index least) const;
-  double number(const std::string& option, double otherwise) const;
+  /// The same as a whole number from `least` to `most`, or as a number from 0 to `most`. Throws ConfigError for anything
+  /// else.
+  Index whole(const std::string& option, Index otherwise, Index least, Index most = 1'000'000'000) const;
+  double number(const std::string& option, double otherwise, double most) const;
 
  private:
   std::string verb_;

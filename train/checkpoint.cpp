@@ -35,26 +35,34 @@ Json to_json(const TrainingState& state) {
                            {"bleu", v.bleu}});
   }
   return {{"step", state.step},           {"epoch", state.epoch},
-          {"next_batch", state.next_batch}, {"elapsed_seconds", state.elapsed_seconds},
-          {"loss_sum", state.loss_sum},     {"loss_tokens", state.loss_tokens},
-          {"best_step", state.best_step},   {"data_hash", state.data_hash},
+          {"next_batch", state.next_batch}, {"loss_sum", state.loss_sum},
+          {"loss_tokens", state.loss_tokens}, {"best_step", state.best_step}, {"data_hash", state.data_hash},
           {"validations", validations}};
 }
 
 double number(const Json& json, const char* key) { return json.at(key).is_null() ? kNotANumber : json.at(key).get<double>(); }
 
-TrainingState training_state(const Json& json) {
-  TrainingState state{.step = json.at("step"),
-                      .epoch = json.at("epoch"),
-                      .next_batch = json.at("next_batch"),
-                      .elapsed_seconds = number(json, "elapsed_seconds"),
+TrainingState training_state(const Json& json, const std::string& file) {
+  const auto whole = [&file](const Json& parent, const char* key, auto most) {
+    const Json& value = parent.at(key);
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
+      throw CheckpointError(fmt::format("{}: weft.training: {} is {}; must be a whole number from 0 to {}", file, key,
+                                        value.is_number() ? value.dump() : value.type_name(), most));
+    }
+    return value.get<decltype(most)>();
+  };
+  constexpr Index kMost = Index{1} << 53;  // sums of two are an Index still
+  const Index step = whole(json, "step", kMost);
+  TrainingState state{.step = step,
+                      .epoch = whole(json, "epoch", kMost),
+                      .next_batch = whole(json, "next_batch", kMost),
                       .loss_sum = number(json, "loss_sum"),
-                      .loss_tokens = json.at("loss_tokens"),
+                      .loss_tokens = whole(json, "loss_tokens", kMost),
                       .validations = {},
-                      .best_step = json.at("best_step"),
-                      .data_hash = json.at("data_hash")};
+                      .best_step = whole(json, "best_step", step),
+                      .data_hash = whole(json, "data_hash", std::numeric_limits<std::uint64_t>::max())};
   for (const Json& v : json.at("validations")) {
-    state.validations.push_back({v.at("step"), number(v, "loss"), number(v, "perplexity"), number(v, "token_accuracy"),
+    state.validations.push_back({whole(v, "step", step), number(v, "loss"), number(v, "perplexity"), number(v, "token_accuracy"),
                                  number(v, "exact_match"), number(v, "bleu")});
   }
   return state;
@@ -83,6 +91,15 @@ SafetensorsFile open(const std::filesystem::path& path) {
 Vocabulary vocabulary(const SafetensorsFile& file, const std::string& key) {
   return Vocabulary::from_tokens(Json::parse(metadata(file, key)).get<std::vector<std::string>>(),
                                  file.path().string() + ": " + key);
+}
+
+std::unique_ptr<TranslationModel> make_model(const std::filesystem::path& path, Config config, Vocabulary source,
+                                             Vocabulary target, const Registry& registry) {
+  try {
+    return std::make_unique<TranslationModel>(std::move(config), std::move(source), std::move(target), registry);
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {}", path.string(), error.what()));
+  }
 }
 
 void read_parameters(const SafetensorsFile& file, ParameterSet& parameters) {
@@ -140,9 +157,9 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& re
   try {
     Config config = parse_config(metadata(file, "weft.config"), path.string() + ": weft.config");
     Checkpoint checkpoint;
-    checkpoint.state = training_state(Json::parse(metadata(file, "weft.training")));
-    checkpoint.model = std::make_unique<TranslationModel>(std::move(config), vocabulary(file, "weft.source_vocabulary"),
-                                                          vocabulary(file, "weft.target_vocabulary"), registry);
+    checkpoint.state = training_state(Json::parse(metadata(file, "weft.training")), path.string());
+    checkpoint.model = make_model(path, std::move(config), vocabulary(file, "weft.source_vocabulary"),
+                                  vocabulary(file, "weft.target_vocabulary"), registry);
     read_parameters(file, checkpoint.model->parameters());
     return checkpoint;
   } catch (const Json::exception& error) {

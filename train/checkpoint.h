@@ -1,5 +1,6 @@
 // Checkpoints: one safetensors file each, with the weights under their dotted names and everything else in the metadata, so
-// that a checkpoint needs no other file. Writing replaces the file whole or not at all.
+// that a checkpoint needs no other file. Writing replaces the file whole or not at all. The same model and state always
+// give the same bytes: no time or place is in it.
 //
 // Metadata: "weft.format" ("1"), "weft.config" (resolved JSON), "weft.source_vocabulary" and "weft.target_vocabulary"
 // (JSON arrays), "weft.training" (JSON: where training stood), "weft.step", "weft.seed", "weft.best_score".
@@ -21,7 +22,6 @@ struct TrainingState {
   Index step = 0;        ///< updates done
   Index epoch = 0;       ///< from 0
   Index next_batch = 0;  ///< of the epoch's plan
-  double elapsed_seconds = 0;
   double loss_sum = 0;  ///< over the target tokens since the last line of the log
   Index loss_tokens = 0;
   std::vector<ValidationEntry> validations;

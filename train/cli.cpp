@@ -73,8 +73,7 @@ void print(const std::string& text) {
 }
 
 void use_threads(const Arguments& arguments, Index configured) {
-  const Index count = arguments.whole("threads", configured, 0);
-  if (count > 1024) throw ConfigError(fmt::format("--threads is {}; must be at most 1024", count));
+  const Index count = arguments.whole("threads", configured, 0, 1024);
   if (count > 0) set_threads(static_cast<int>(count));
 }
 

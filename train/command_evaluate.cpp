@@ -44,7 +44,7 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const Regi
   use_threads(arguments, model.config().training.threads);
   const ParallelText text = text_of(arguments, model.config());
   SearchOptions options = search_options(decoding);
-  options.beam = arguments.whole("beam", decoding.beam, 1);
+  options.beam = arguments.whole("beam", decoding.beam, 1, kWidestBeam);
   const EncodedCorpus encoded = encode_text(model, text, model.longest_sentence(), "the text");
   Row row{path, static_cast<Index>(text.source.size()),
           evaluate_loss(model, encoded.corpus, model.config().training.batch_tokens),
@@ -74,7 +74,7 @@ int evaluate(const Arguments& arguments, const Registry& registry) {
                      fmt::format("{:.2f}", row.translations.bleu), format_duration(row.seconds)});
   }
   if (arguments.has("json")) {
-    print(json.dump(2) + "\n");
+    print(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");  // a path may be any bytes
   } else {
     print(format_table(table, "lrrrrrrr") + "BLEU: " + bleu_signature({}, 1) + "\n");
   }

@@ -34,7 +34,6 @@ Json to_json(TranslationModel& model, const TrainingState& state) {
           {"target_vocabulary", model.target_vocabulary().size()},
           {"step", state.step},
           {"epoch", state.epoch + 1},
-          {"elapsed_seconds", state.elapsed_seconds},
           {"best_step", state.best_step},
           {"validations", validations}};
 }
@@ -53,10 +52,10 @@ std::string to_text(TranslationModel& model, const TrainingState& state) {
                        fmt::format("{:.2f}", v.bleu), v.step == state.best_step ? "best" : ""});
   }
   return fmt::format("configuration\n{}\nparameters\n{}\nvocabulary: {} source, {} target tokens\n\n"
-                     "training: step {}, epoch {}, {}\n{}",
+                     "training: step {}, epoch {}\n{}",
                      config_json(model.config()), format_table(parameters, "llr"),
                      format_count(model.source_vocabulary().size()), format_count(model.target_vocabulary().size()),
-                     format_count(state.step), state.epoch + 1, format_duration(state.elapsed_seconds),
+                     format_count(state.step), state.epoch + 1,
                      format_table(history, "rrrrrrl"));
 }
 

@@ -1,7 +1,11 @@
 // weft train: from a configuration to checkpoints in a run folder.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
@@ -21,23 +25,18 @@ volatile std::sig_atomic_t stop_signal = 0;
 
 void note_signal(int signal) { stop_signal = signal; }
 
-/// The folder of a run, made if missing.
-fs::path run_folder(const Arguments& arguments, const fs::path& config_file) {
-  const fs::path folder = arguments.text("run", (fs::path("runs") / config_file.stem()).string());
+/// Makes the run folder if it is missing; removes what killed processes left there and, for a fresh start, the files of an
+/// earlier run.
+void prepare_folder(const fs::path& folder, bool fresh) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) {
-    throw DataError(fmt::format("{}: cannot make the run folder ({}); choose another with --run", folder.string(),
-                                error.message()));
+  if (error || ::access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw DataError(fmt::format("{}: cannot be used as run folder ({}); choose another with --run", folder.string(),
+                                error ? error.message() : std::strerror(errno)));
   }
-  return folder;
-}
-
-/// Removes what an earlier run left.
-void clear_folder(const fs::path& folder) {
   for (const char* name : {"last.safetensors", "best.safetensors", "log.jsonl", "config.json"}) {
-    std::error_code error;
-    fs::remove(folder / name, error);
+    remove_leftovers(folder / name);
+    if (fresh) fs::remove(folder / name, error);
     if (error) throw Error(fmt::format("{}: cannot remove ({})", (folder / name).string(), error.message()));
   }
 }
@@ -52,7 +51,7 @@ void require_same(const Config& before, Config now, const fs::path& folder) {
   throw ConfigError(text + "\nuse --fresh to start anew, or --run to choose another folder");
 }
 
-/// Appends `rest` of the lines to a text that is cut at `count` lines; 0 keeps all.
+/// The first `count` lines of a text; 0 keeps all.
 ParallelText first_lines(ParallelText text, Index count) {
   if (count > 0 && static_cast<Index>(text.source.size()) > count) {
     text.source.resize(static_cast<std::size_t>(count));
@@ -61,11 +60,23 @@ ParallelText first_lines(ParallelText text, Index count) {
   return text;
 }
 
+/// A word as a shell takes it.
+std::string quoted(const std::string& word) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::strchr("_-+=./,:", c) != nullptr;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 /// The command that takes this run up again.
 std::string same_command(const Arguments& arguments) {
-  std::string text = "weft train " + arguments.only_positional();
-  for (const std::string& one : arguments.all("set")) text += " --set " + one;
-  if (arguments.has("run")) text += " --run " + arguments.text("run");
+  std::string text = "weft train " + quoted(arguments.only_positional());
+  for (const char* option : {"set", "run", "threads"}) {
+    for (const std::string& value : arguments.all(option)) text += fmt::format(" --{} {}", option, quoted(value));
+  }
   return text;
 }
 
@@ -77,13 +88,11 @@ int train(const Arguments& arguments, const Registry& registry) {
   use_threads(arguments, config.training.threads);
   Progress progress(stdout, arguments.has("quiet"), config.training.log_every);
 
-  const fs::path folder = run_folder(arguments, config_file), last = folder / "last.safetensors";
-  if (arguments.has("fresh")) clear_folder(folder);
-  for (const char* name : {"last.safetensors", "best.safetensors", "log.jsonl", "config.json"}) {
-    remove_leftovers(folder / name);
-  }
+  const fs::path folder = arguments.text("run", (fs::path("runs") / config_file.stem()).string());
+  const fs::path last = folder / "last.safetensors";
   Checkpoint checkpoint;
-  const bool resumes = fs::exists(last);
+  std::error_code no_folder;  // prepare_folder says why
+  const bool resumes = !arguments.has("fresh") && fs::exists(last, no_folder);
   if (resumes) {
     checkpoint = load_checkpoint(last, registry);
     require_same(checkpoint.model->config(), config, folder);
@@ -96,11 +105,9 @@ int train(const Arguments& arguments, const Registry& registry) {
 
   const ParallelText train_text = read_split(config.data, "train"), valid_text = read_split(config.data, "valid");
   if (!resumes) {
-    write_task_text(config.data, folder / "data");
     Vocabularies vocabularies = build_vocabularies(config.data, train_text);
     checkpoint.model = std::make_unique<TranslationModel>(config, std::move(vocabularies.source),
                                                           std::move(vocabularies.target), registry);
-    write_file(folder / "config.json", config_json(config));
   }
   TranslationModel& model = *checkpoint.model;
   const Index longest = std::min(config.data.max_length, model.longest_sentence());
@@ -114,6 +121,12 @@ int train(const Arguments& arguments, const Registry& registry) {
   }
   checkpoint.state.data_hash = hash;
 
+  // Nothing was written up to here: a mistake in what was given leaves no trace and costs no earlier run.
+  prepare_folder(folder, arguments.has("fresh"));
+  if (!resumes) {
+    write_task_text(config.data, folder / "data");
+    write_file(folder / "config.json", config_json(config));
+  }
   progress.line("training text    " + train.report.summary());
   progress.line("validation text  " + valid.report.summary());
   const Index train_tokens = train.report.source_tokens + train.report.target_tokens;
@@ -141,7 +154,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   }
   const fs::path best = folder / "best.safetensors";
   progress.line(fmt::format("done in {}; best checkpoint: {} (step {}, {} {:.4g})",
-                            format_duration(trainer.state().elapsed_seconds), best.string(), trainer.state().best_step,
+                            format_duration(trainer.elapsed_seconds()), best.string(), trainer.state().best_step,
                             config.training.best_metric,
                             best_score(trainer.state(), config.training.best_metric)));
   progress.line(fmt::format("next: weft evaluate {0}, or: weft translate {0}", best.string()));

@@ -2,14 +2,18 @@
 #include <fmt/format.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <istream>
 #include <memory>
+#include <system_error>
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
@@ -22,31 +26,44 @@
 namespace weft {
 namespace {
 
-/// A stream buffer over a file descriptor that can tell whether a read would wait.
+namespace fs = std::filesystem;
+
+/// A stream buffer over a file descriptor that can tell whether a line is at hand without waiting.
 class InputBuffer : public std::streambuf {
  public:
-  explicit InputBuffer(int file) : file_(file) {}
+  InputBuffer(int file, const std::string& name) : file_(file), name_(name) { setg(begin(), begin(), begin()); }
 
-  /// Whether the next character is at hand: in the buffer, in the pipe, or in a file.
-  bool ready() const {
-    if (gptr() != egptr()) return true;
-    pollfd descriptor{file_, POLLIN, 0};
-    return ::poll(&descriptor, 1, 0) > 0;
+  /// Whether the next line can be taken without waiting; reads what is at hand to find its end.
+  bool has_line() {
+    while (std::find(gptr(), egptr(), '\n') == egptr()) {
+      pollfd descriptor{file_, POLLIN, 0};
+      if (egptr() - gptr() == static_cast<std::ptrdiff_t>(buffer_.size()) || ::poll(&descriptor, 1, 0) <= 0) return false;
+      if (!fill()) return gptr() != egptr();
+    }
+    return true;
   }
 
  protected:
-  int_type underflow() override {
-    ssize_t count = 0;
-    do {
-      count = ::read(file_, buffer_.data(), buffer_.size());
-    } while (count < 0 && errno == EINTR);
-    if (count <= 0) return traits_type::eof();
-    setg(buffer_.data(), buffer_.data(), buffer_.data() + count);
-    return traits_type::to_int_type(buffer_[0]);
-  }
+  int_type underflow() override { return fill() ? traits_type::to_int_type(*gptr()) : traits_type::eof(); }
 
  private:
+  char* begin() { return buffer_.data(); }
+
+  /// Reads more behind what is left; returns false at the end of the file.
+  bool fill() {
+    const auto left = static_cast<std::size_t>(egptr() - gptr());
+    std::memmove(begin(), gptr(), left);
+    ssize_t count = 0;
+    do {
+      count = ::read(file_, begin() + left, buffer_.size() - left);
+    } while (count < 0 && errno == EINTR);
+    setg(begin(), begin(), begin() + left + std::max<ssize_t>(count, 0));
+    if (count < 0) throw DataError(fmt::format("{}: cannot be read ({})", name_, std::strerror(errno)));
+    return count > 0;
+  }
+
   int file_;
+  const std::string& name_;
   std::array<char, 1 << 16> buffer_;
 };
 
@@ -55,8 +72,12 @@ class Input {
  public:
   explicit Input(const std::string& path)
       : name_(path.empty() ? "standard input" : path), file_(path.empty() ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY)) {
-    if (file_ < 0) throw DataError(fmt::format("{}: cannot open ({}); check the path", path, std::strerror(errno)));
-    buffer_ = std::make_unique<InputBuffer>(file_);
+    struct stat status {};
+    if (file_ < 0 || ::fstat(file_, &status) != 0 || S_ISDIR(status.st_mode)) {
+      const int error = file_ < 0 ? errno : S_ISDIR(status.st_mode) ? EISDIR : errno;
+      throw DataError(fmt::format("{}: cannot be read ({}); check the path", name_, std::strerror(error)));
+    }
+    buffer_ = std::make_unique<InputBuffer>(file_, name_);
     stream_ = std::make_unique<std::istream>(buffer_.get());
     lines_ = std::make_unique<LineReader>(*stream_, name_);
   }
@@ -70,7 +91,7 @@ class Input {
   std::vector<std::string> next_lines(std::size_t most) {
     std::vector<std::string> lines;
     std::string line;
-    while (lines.size() < most && (lines.empty() || buffer_->ready()) && lines_->next(line)) lines.push_back(line);
+    while (lines.size() < most && (lines.empty() || buffer_->has_line()) && lines_->next(line)) lines.push_back(line);
     return lines;
   }
 
@@ -92,16 +113,25 @@ std::string output_lines(const TranslatedLine& line, Index number, bool n_best) 
   return text;
 }
 
+/// Throws ConfigError, before anything is translated, for an output whose folder is missing.
+void require_folder_of(const Arguments& arguments, const std::string& option) {
+  if (!arguments.has(option)) return;
+  const fs::path folder = fs::path(arguments.text(option)).parent_path();
+  std::error_code error;
+  if (folder.empty() || fs::is_directory(folder, error)) return;
+  throw ConfigError(fmt::format("--{} {}: there is no folder {}; make it first", option, arguments.text(option),
+                                folder.string()));
+}
+
 void warn(const std::string& text) { fmt::print(stderr, "weft: warning: {}\n", text); }
 
 /// Translates all of the input, handing on the output block by block.
 void translate_all(const TranslationModel& model, const Arguments& arguments, FunctionRef<void(const std::string&)> put) {
   const DecodingConfig& decoding = model.config().decoding;
   SearchOptions options = search_options(decoding);
-  options.beam = arguments.whole("beam", decoding.beam, 1);
-  options.n_best = arguments.whole("n-best", 1, 1);
-  options.length_penalty = arguments.number("length-penalty", decoding.length_penalty);
-  if (options.beam > 1024) throw ConfigError(fmt::format("--beam is {}; must be at most 1024", options.beam));
+  options.beam = arguments.whole("beam", decoding.beam, 1, kWidestBeam);
+  options.n_best = arguments.whole("n-best", 1, 1, kWidestBeam);
+  options.length_penalty = arguments.number("length-penalty", decoding.length_penalty, 10);
   if (options.n_best > options.beam) {
     throw ConfigError(fmt::format("--n-best {} is more than the {} hypotheses of the beam; raise --beam", options.n_best,
                                   options.beam));
@@ -140,6 +170,8 @@ void translate_all(const TranslationModel& model, const Arguments& arguments, Fu
 }
 
 int translate_lines(const Arguments& arguments, const Registry& registry) {
+  require_folder_of(arguments, "output");
+  require_folder_of(arguments, "attention");
   const Checkpoint checkpoint = load_checkpoint(arguments.only_positional(), registry);
   use_threads(arguments, checkpoint.model->config().training.threads);
   if (!arguments.has("output")) {

@@ -76,8 +76,8 @@ void add_model(ConfigTable& table) {
   using S = ModelConfig;
   key("d_model", &S::d_model, {.at_least = 1}, "Width of the model; a multiple of `heads`.");
   key("heads", &S::heads, {.at_least = 1}, "Heads of each attention.");
-  key("encoder_layers", &S::encoder_layers, {.at_least = 1}, "Layers of the encoder.");
-  key("decoder_layers", &S::decoder_layers, {.at_least = 1}, "Layers of the decoder.");
+  key("encoder_layers", &S::encoder_layers, {.at_least = 1, .at_most = 1000}, "Layers of the encoder.");
+  key("decoder_layers", &S::decoder_layers, {.at_least = 1, .at_most = 1000}, "Layers of the decoder.");
   key("d_feed_forward", &S::d_feed_forward, {.at_least = 1}, "Width inside the feed-forward layers.");
   key("dropout", &S::dropout, {.at_least = 0, .below = 1},
       "Probability that training drops an element of an embedding or of what a sublayer adds.");

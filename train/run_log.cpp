@@ -93,23 +93,6 @@ Index parse_line(const std::string& path, std::size_t line_number, const std::st
   }
 }
 
-/// Keeps the entries up to a step. The old log stays whole until the new one is.
-void keep_until(const std::string& path, Index last_step) {
-  std::string kept;
-  RunLogEntries entries;
-  std::size_t line_number = 0;
-  for (const std::string& line : read_lines(path)) {
-    if (parse_line(path, ++line_number, line, entries) <= last_step) kept += line;
-  }
-  const std::string fresh = path + ".tmp";
-  {
-    const File file = open(fresh, "wb");
-    if (!file) fail(fresh, "write");
-    append(file.get(), fresh, kept);
-  }
-  if (std::rename(fresh.c_str(), path.c_str()) != 0) fail(path, "replace");
-}
-
 }  // namespace
 
 RunLogEntries read_run_log(const std::string& path) {
@@ -120,9 +103,28 @@ RunLogEntries read_run_log(const std::string& path) {
 }
 
 RunLog::RunLog(std::string path, Index resume_step) : path_(std::move(path)), file_(nullptr, &std::fclose) {
-  if (resume_step > 0) keep_until(path_, resume_step);
+  if (resume_step > 0) keep_until(resume_step);
   file_ = open(path_, resume_step > 0 ? "ab" : "wb");
   if (!file_) fail(path_, "write");
+}
+
+/// Keeps the entries up to a step. The old log stays whole until the new one is.
+void RunLog::keep_until(Index last_step) {
+  std::string kept;
+  RunLogEntries entries;
+  std::size_t line_number = 0;
+  for (const std::string& line : read_lines(path_)) {
+    if (parse_line(path_, ++line_number, line, entries) > last_step) continue;
+    kept += line;
+    if (!entries.steps.empty()) kept_seconds_ = entries.steps.back().elapsed_seconds;
+  }
+  const std::string fresh = path_ + ".tmp";
+  {
+    const File file = open(fresh, "wb");
+    if (!file) fail(fresh, "write");
+    append(file.get(), fresh, kept);
+  }
+  if (std::rename(fresh.c_str(), path_.c_str()) != 0) fail(path_, "replace");
 }
 
 void RunLog::write(const StepEntry& e) {

@@ -52,10 +52,15 @@ class RunLog {
   void write(const StepEntry& entry);
   void write(const ValidationEntry& entry);
 
+  /// The elapsed_seconds of the last entry that was kept; 0 if there is none.
+  double kept_seconds() const { return kept_seconds_; }
+
  private:
+  void keep_until(Index last_step);
   void write_line(const std::string& line);
 
   std::string path_;
+  double kept_seconds_ = 0;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 

@@ -13,6 +13,8 @@
 namespace weft {
 namespace {
 
+namespace fs = std::filesystem;
+
 /// Seconds of a clock that never goes back.
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -24,9 +26,16 @@ TransformerBatch view(const Batch& batch) {
 
 Index target_tokens(const Batch& batch) { return batch.target_rows.rows(); }
 
+/// Ends a run whose numbers are of no more use.
+[[noreturn]] void diverged(Index step, std::string_view what, double value) {
+  throw Error(fmt::format("step {}: the {} is {}; training stopped before it could reach a checkpoint. Lower "
+                          "optimizer.learning_rate, raise schedule.warmup_steps, or lower optimizer.clip_norm",
+                          step, what, std::abs(value)));  // a NaN may have a sign
+}
+
 }  // namespace
 
-Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data, std::filesystem::path folder,
+Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data, fs::path folder,
                  Progress& progress)
     : model_(model),
       state_(std::move(state)),
@@ -47,9 +56,16 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
       epoch_(plan_.epoch(state_.epoch)),
       first_epoch_batches_(state_.epoch == 0 ? epoch_.size() : plan_.epoch(0).size()),
       log_((folder_ / "log.jsonl").string(), state_.step),
-      seconds_before_(state_.elapsed_seconds) {
-  if (state_.step > 0) load_optimizer(folder_ / "last.safetensors", *optimizer_);
+      started_(now()) {
+  const fs::path last = folder_ / "last.safetensors";
+  if (state_.next_batch > static_cast<Index>(epoch_.size())) {
+    throw CheckpointError(fmt::format("{}: it stands at batch {} of an epoch that has {}; use --fresh to start anew",
+                                      last.string(), state_.next_batch, epoch_.size()));
+  }
+  if (state_.step > 0) load_optimizer(last, *optimizer_);
 }
+
+double Trainer::elapsed_seconds() const { return log_.kept_seconds() + now() - started_; }
 
 Index Trainer::measure_peak_memory() {
   const auto tokens = [&](const std::vector<Index>& sentences) {
@@ -105,12 +121,8 @@ Trainer::Update Trainer::update() {
   Tensor values = parameters.values();
   const Tensor gradients = parameters.gradients();
   const double norm = gradient_norm(gradients.values());
-  if (!std::isfinite(loss) || !std::isfinite(norm)) {
-    throw Error(fmt::format("step {}: the {} is {}; training stopped before it could reach a checkpoint. Lower "
-                            "optimizer.learning_rate, raise schedule.warmup_steps, or lower optimizer.clip_norm",
-                            state_.step + 1, std::isfinite(loss) ? "gradient's norm" : "loss",
-                            std::isfinite(loss) ? norm : loss));
-  }
+  if (!std::isfinite(loss)) diverged(state_.step + 1, "loss", loss);
+  if (!std::isfinite(norm)) diverged(state_.step + 1, "gradient's norm", norm);
   const double rate = learning_rate(schedule_, state_.step + 1);
   optimizer_->update(values.values(), gradients.values(), clip_scale(norm, model_.config().optimizer.clip_norm), rate,
                      state_.step + 1);
@@ -125,21 +137,28 @@ void Trainer::log(const Update& update) {
   const double mean_loss = state_.loss_sum / static_cast<double>(state_.loss_tokens);
   const double speed = static_cast<double>(state_.loss_tokens) / std::max(time - logged_at_, 1e-9);
   const double done = static_cast<double>(state_.step), left = static_cast<double>(config().steps) - done;
-  state_.elapsed_seconds = seconds_before_ + time - started_;
   progress_.update({state_.step, config().steps, state_.epoch + 1, mean_loss, update.learning_rate, speed,
-                    state_.elapsed_seconds / done * left});
+                    elapsed_seconds() / done * left});
   if (state_.step % config().log_every != 0 && state_.step != config().steps) return;
   log_.write(StepEntry{state_.step, state_.epoch + 1, mean_loss, update.learning_rate, update.gradient_norm, speed,
-                       memory_statistics().peak_bytes, state_.elapsed_seconds});
+                       memory_statistics().peak_bytes, elapsed_seconds()});
   state_.loss_sum = 0;
   state_.loss_tokens = 0;
   logged_at_ = time;
 }
 
+void Trainer::require_finite_parameters() {
+  const Tensor values = model_.parameters().values();
+  const double norm = gradient_norm(values.values());
+  if (!std::isfinite(norm)) diverged(state_.step, "parameters' norm", norm);
+}
+
 void Trainer::validate() {
+  require_finite_parameters();
   const double began = now();
   const DecodingConfig& decoding = model_.config().decoding;
   const LossResult loss = evaluate_loss(model_, data_.valid, config().batch_tokens);
+  if (!std::isfinite(loss.loss)) diverged(state_.step, "validation loss", loss.loss);
   SearchOptions greedy = search_options(decoding);
   greedy.beam = 1;
   const TranslationResult result = evaluate_translations(model_, data_.valid_text, greedy, decoding.batch_tokens);
@@ -169,7 +188,7 @@ void Trainer::validate() {
 }
 
 void Trainer::save_last() {
-  state_.elapsed_seconds = seconds_before_ + now() - started_;
+  require_finite_parameters();
   save_checkpoint(folder_ / "last.safetensors", model_, state_, optimizer_.get());
 }
 

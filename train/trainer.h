@@ -1,5 +1,5 @@
 // The training loop. What an update does depends on the configuration, the text and the update's number alone, so that a
-// run stopped anywhere and taken up again ends with the same bytes as one never stopped.
+// run stopped anywhere and taken up again ends with checkpoints of the same bytes as one never stopped.
 #pragma once
 
 #include <filesystem>
@@ -28,7 +28,7 @@ enum class TrainingEnd { kDone, kStopped };
 class Trainer {
  public:
   /// Files written: log.jsonl, last.safetensors, best.safetensors. With a state of step 0 the log starts anew; else the
-  /// optimizer's state is read from last.safetensors.
+  /// optimizer's state is read from last.safetensors. Throws CheckpointError if the state does not fit the text.
   Trainer(TranslationModel& model, TrainingState state, TrainingData data, std::filesystem::path folder,
           Progress& progress);
 
@@ -39,10 +39,12 @@ class Trainer {
   Index measure_peak_memory();
 
   /// Trains until the configured number of steps, or until `stop` is true after an update; either way `last` is saved.
-  /// Throws Error when the loss or a gradient is not a finite number; the checkpoints then stay as they were.
+  /// Throws Error when a loss, a gradient or a parameter is not a finite number; the checkpoints then stay as they were.
   TrainingEnd run(const volatile int& stop);
 
   const TrainingState& state() const { return state_; }
+  /// The time of training so far, that of earlier sessions with it as far as the log has it.
+  double elapsed_seconds() const;
 
  private:
   struct Update {
@@ -56,6 +58,7 @@ class Trainer {
   double run_batch(const Batch& batch, real factor, Index micro_batch);
   Update update();
   void log(const Update& update);
+  void require_finite_parameters();
   void validate();
   void save_last();
 
@@ -73,7 +76,6 @@ class Trainer {
   std::size_t first_epoch_batches_;
   RunLog log_;
   Tape tape_;
-  double seconds_before_ = 0;  // of earlier sessions
   double started_ = 0;
   double logged_at_ = 0;
 };

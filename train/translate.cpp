@@ -4,6 +4,7 @@
 
 #include "weft/core/error.h"
 #include "weft/data/batch.h"
+#include "weft/data/utf8.h"
 
 namespace weft {
 namespace {
@@ -29,7 +30,7 @@ std::vector<TranslatedLine> translate(const TranslationModel& model, std::span<c
   std::vector<std::size_t> line_of;  // sentences of `text`; blank lines have none
   for (std::size_t i = 0; i < lines.size(); ++i) {
     std::vector<TokenId> ids = source_ids(model, lines[i]);
-    if (ids.empty()) {
+    if (ids.empty() || is_blank(lines[i])) {
       results[i].translations.push_back({});
       continue;
     }

@@ -1,0 +1,308 @@
+// The command line through the real binary: help, refusals, and the verbs that only look.
+#include "cli.h"
+
+#include <nlohmann/json.hpp>
+
+using namespace weft::cli;
+using weft::bytes_of;
+using weft::contains;
+using weft::put;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+const Words kVerbs{"train", "evaluate", "translate", "inspect", "config", "data"};
+
+/// The words that train with the trained model's configuration and changes to it, in a folder that is not there yet.
+Words train_with(const Words& changes) {
+  trained();
+  Words words{"train", "tiny.json", "--run", "refused/run"};
+  for (const std::string& change : changes) words = words + Words{"--set", change};
+  return words;
+}
+
+Words names(const Json& object) {
+  Words keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+}  // namespace
+
+TEST_CASE("help of everything, with examples, and the version") {
+  for (const Words& words : {Words{"--help"}, {"help"}, {"-h"}}) {
+    const Outcome general = run_weft(words);
+    CHECK(general.code == 0);
+    CHECK(general.err.empty());
+    CHECK(contains(general.out, "usage: weft VERB"));
+    CHECK(contains(general.out, "examples:\n  weft train "));
+    for (const std::string& verb : kVerbs) CHECK(contains(general.out, "\n  " + verb + " "));
+  }
+  for (const std::string& verb : kVerbs) {
+    CAPTURE(verb);
+    const Outcome help = run_weft({verb, "--help"});
+    CHECK(help.code == 0);
+    CHECK(help.err.empty());
+    CHECK(contains(help.out, "usage: weft " + verb));
+    CHECK(contains(help.out, "--help"));
+    CHECK(contains(help.out, "examples:\n  "));
+    CHECK(contains(help.out.substr(help.out.find("examples:")), "weft " + verb));
+  }
+  const Outcome version = run_weft({"--version"});
+  CHECK(version.code == 0);
+  CHECK(version.out.starts_with("weft "));
+  CHECK(std::count(version.out.begin(), version.out.end(), '.') == 2);
+  const Outcome nothing = run_weft({});
+  CHECK(nothing.code == 2);
+  CHECK(contains(nothing.out, "usage: weft VERB"));
+}
+
+TEST_CASE("wrong words are refused in one line that says what is right") {
+  trained();
+  check_refused({"trian"}, {"\"trian\" is not a verb", "did you mean \"train\"?", "weft --help"});
+  check_refused({""}, {"\"\" is not a verb"});
+  for (const std::string& verb : kVerbs) check_refused({verb, "--colour", "red"}, {"colour", "see weft " + verb + " --help"});
+  check_refused({"train"}, {"expected one CONFIG, found 0"});
+  check_refused({"train", "a.json", "b.json"}, {"expected one CONFIG, found 2"});
+  check_refused({"translate"}, {"expected one CHECKPOINT, found 0"});
+  check_refused({"translate", "a", "b"}, {"expected one CHECKPOINT, found 2"});
+  check_refused({"inspect", "a", "b"}, {"expected one CHECKPOINT, found 2"});
+  check_refused({"evaluate"}, {"CHECKPOINT", "found 0"});
+  check_refused({"translate", trained(), "--beam"}, {"beam"});
+  for (const char* verb : {"translate", "evaluate"}) {
+    for (const char* beam : {"0", "-1", "abc", "", "1.5", "1000000", "99999999999999999999"}) {
+      check_refused({verb, trained(), std::string("--beam=") + beam}, {"--beam", beam, "a whole number from 1 to 1024"});
+    }
+  }
+  check_refused({"translate", trained(), "--beam", "-1"}, {"--beam", "-1"});
+  check_refused({"translate", trained(), "--beam", "3", "--n-best", "4"}, {"--n-best 4", "3 hypotheses", "raise --beam"});
+  for (const char* penalty : {"-1", "nan", "inf", "1e300", "much"}) {
+    check_refused({"translate", trained(), "--length-penalty", penalty}, {"--length-penalty", penalty, "from 0 to 10"});
+  }
+  check_refused({"translate", trained(), "--threads", "1025"}, {"--threads", "1024"});
+  check_refused({"translate", trained(), "--input", "missing.txt"}, {"missing.txt", "No such file"});
+  check_refused({"translate", trained(), "--input", "."}, {".: ", "irectory"});
+  check_refused({"translate", trained(), "--output", "missing/out.txt"}, {"missing/out.txt", "no folder missing"});
+  check_refused({"translate", trained(), "--attention", "missing/a.svg"}, {"missing/a.svg", "no folder missing"});
+  check_refused({"evaluate", trained(), "--source", "test.src"}, {"--source and --reference go together"});
+  check_refused({"evaluate", trained(), "--source", "a", "--reference", "b", "--split", "test"}, {"not both"});
+  check_refused({"evaluate", trained(), "--split", "tset"}, {"\"tset\"", "train, valid, test"});
+  check_refused({"config", "show"}, {"show FILE", "docs"});
+  check_refused({"config", "sohw", "a.json"}, {"did you mean \"show\"?"});
+  check_refused({"data", "make", "fr-en"}, {"--output is missing"});
+  check_refused({"data", "make", "fr-eng", "--output", "d"}, {"fr-eng", "fr-en, copy, reverse, sort"});
+  for (const char* pairs : {"0", "-5", "many"}) {
+    check_refused({"data", "make", "copy", "--output", "d", "--pairs", pairs}, {"--pairs", pairs});
+  }
+  check_refused({"data", "make", "copy", "--output", "tiny.json/d", "--pairs", "5"}, {"tiny.json/d"});
+}
+
+TEST_CASE("a configuration that cannot be used is refused, one line a problem") {
+  check_refused({"train", "missing.json"}, {"missing.json", "no such file"});
+  check_refused({"train", "."}, {"is a directory"});
+  check_refused(train_with({"optimizer.learing_rate=1"}), {"optimizer.learing_rate", "did you mean optimizer.learning_rate?"});
+  check_refused(train_with({"model.heads=two"}), {"model.heads is \"two\"", "a whole number"});
+  check_refused(train_with({"model.heads=0"}), {"model.heads is 0", "at least 1"});
+  check_refused(train_with({"model.heads=3"}), {"model.d_model (32)", "model.heads (3)"});
+  check_refused(train_with({"model.feed_forward=gated"}), {"model.feed_forward: \"gated\"", "default"});
+  check_refused(train_with({"model.positions=learnt"}), {"\"learnt\"", "learned, sinusoidal", "did you mean \"learned\"?"});
+  put("empty.json", "{}");
+  check_refused({"train", "empty.json"}, {"nothing to train on", "data.train_source", "data.task"});
+  put("cut.json", "{\"data\": {\"task\": \"copy\"");
+  check_refused({"train", "cut.json"}, {"cut.json:1:"});
+
+  const auto before = everything();
+  const Outcome several = run_weft(train_with({"model.heads=0", "training.steps=-4", "modle.d_model=3"}));
+  CHECK(several.code == 2);
+  CHECK(several.out.empty());
+  const Words lines = lines_of(several.err);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0].starts_with("weft: "));
+  CHECK(contains(several.err, "model.heads is 0"));
+  CHECK(contains(several.err, "training.steps is -4"));
+  CHECK(contains(several.err, "modle.d_model is not a known key"));
+  CHECK(everything() == before);
+}
+
+TEST_CASE("text that cannot be used is refused before anything is written") {
+  trained();
+  put("short.trg", "a b\nc d\n");
+  check_refused(train_with({"data.train_target=short.trg"}), {"train.src has 400 lines", "short.trg has 2"});
+  check_refused(train_with({"data.valid_target=short.trg"}), {"valid.src has 20 lines", "short.trg has 2"});
+  check_refused(train_with({"data.train_source=missing.src"}), {"missing.src", "no such file"});
+  check_refused(train_with({"data.train_source=."}), {"directory"});
+  put("nothing", "");
+  check_refused(train_with({"data.train_source=nothing", "data.train_target=nothing"}), {"none of 0 different tokens"});
+  check_refused(train_with({"data.valid_source=nothing", "data.valid_target=nothing"}),
+                {"the validation text: no pair is left of 0"});
+  put("blank", "\n \n\n");
+  check_refused(train_with({"data.train_source=blank", "data.train_target=blank"}), {"not blank"});
+  put("bad", "a b\nc \xE9t\xE9\n");
+  check_refused(train_with({"data.train_source=bad", "data.train_target=bad"}), {"bad:2:3: not UTF-8 (byte 0xE9)", "iconv"});
+  for (const std::string form : {"\xC3", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80"}) {  // cut, overlong, surrogate, above
+    put("bad", "a\n" + form + " b\n");
+    check_refused(train_with({"data.valid_source=bad", "data.valid_target=bad"}), {"bad:2:1: not UTF-8"});
+  }
+  put("nul", std::string("a\0b\n", 4));
+  check_refused(train_with({"data.train_source=nul", "data.train_target=nul"}), {"nul:1:2: NUL byte"});
+  put("utf16", std::string("\xFF\xFE" "a\0\n\0", 6));
+  check_refused(train_with({"data.train_source=utf16", "data.train_target=utf16"}), {"utf16: this is UTF-16"});
+  put("long", "a b c d e f a b c d e f\na b c d e f a b c d e f\n");
+  check_refused(train_with({"data.train_source=long", "data.train_target=long"}),
+                {"the training text: no pair is left of 2", "2 with more than 9 tokens", "raise max_length"});
+  check_refused({"train", "tiny.json", "--run", "tiny.json/run"}, {"tiny.json/run", "--run"});
+  check_refused({"train", "tiny.json", "--run", "tiny.json"}, {"tiny.json", "--run"});
+  if (::access("/proc/version", W_OK) != 0) {  // where even root may not write
+    check_refused({"train", "tiny.json", "--run", "/proc/weft"}, {"/proc/weft", "--run"});
+  }
+  CHECK_FALSE(fs::exists("refused"));
+  CHECK_FALSE(fs::exists("runs"));
+}
+
+TEST_CASE("a checkpoint that is missing, a folder, cut, altered or something else is refused by every verb") {
+  const std::string good = bytes_of(trained());
+  put("cut.safetensors", good.substr(0, good.size() / 2));
+  std::string altered = good;
+  altered[good.size() * 3 / 4] = static_cast<char>(altered[good.size() * 3 / 4] ^ 1);
+  put("altered.safetensors", altered);
+  put("text.safetensors", "It was a bright cold day in April, and the clocks were striking thirteen.\n");
+  for (const char* verb : {"evaluate", "translate", "inspect"}) {
+    check_refused({verb, "missing.safetensors"}, {"missing.safetensors", "No such file"});
+    check_refused({verb, "."}, {"irectory"});
+    check_refused({verb, "cut.safetensors"}, {"cut.safetensors: is cut"});
+    check_refused({verb, "altered.safetensors"}, {"altered.safetensors: is damaged (checksum"});
+    check_refused({verb, "text.safetensors"}, {"text.safetensors: is not a safetensors file"});
+  }
+  for (std::size_t k = 0; k < 30; ++k) {
+    const std::size_t at = good.size() * k / 30;
+    put("cut.safetensors", good.substr(0, at));
+    CHECK(run_weft({"inspect", "cut.safetensors"}).code == 2);
+    altered = good;
+    altered[at] = static_cast<char>(altered[at] ^ 0x10);
+    put("altered.safetensors", altered);
+    CHECK(run_weft({"inspect", "altered.safetensors"}).code == 2);
+  }
+  fs::create_directory("damaged");
+  put("damaged/last.safetensors", altered);
+  check_refused({"train", "tiny.json", "--run", "damaged"}, {"damaged/last.safetensors"});
+  CHECK(bytes_of("damaged/last.safetensors") == altered);
+}
+
+TEST_CASE("a closed or full standard output ends every verb with a message and a failure") {
+  for (const Words& words : {Words{"--help"}, {"inspect", trained()}, {"evaluate", trained()}, {"config", "docs"}}) {
+    const Outcome outcome = run_weft(words, "", {}, "/dev/full");
+    CAPTURE(words);
+    CHECK(outcome.code == 1);
+    CHECK(outcome.err.starts_with("weft: standard output: cannot write"));
+  }
+}
+
+TEST_CASE("config show is complete, reads back as itself, and follows overrides; docs are those of the repository") {
+  trained();
+  const Outcome shown = run_weft({"config", "show", "tiny.json"});
+  CHECK(shown.code == 0);
+  CHECK(Json::parse(shown.out)["model"]["d_model"] == 32);
+  CHECK(Json::parse(shown.out)["decoding"]["beam"] == 4);
+  put("shown.json", shown.out);
+  CHECK(run_weft({"config", "show", "shown.json"}).out == shown.out);
+  CHECK(bytes_of("tiny/config.json") == shown.out);
+  const Outcome changed = run_weft({"config", "show", "tiny.json", "--set", "model.d_model=8", "--set", "decoding.beam=2"});
+  CHECK(Json::parse(changed.out)["model"]["d_model"] == 8);
+  CHECK(Json::parse(changed.out)["decoding"]["beam"] == 2);
+  check_refused({"config", "show", "tiny.json", "--set", "model.norm=none"}, {"model.norm: \"none\"", "layer_norm"});
+  CHECK(run_weft({"config", "docs"}).out == bytes_of(WEFT_SOURCE_DIR "/docs/config.md"));
+}
+
+TEST_CASE("data make writes the same bytes twice") {
+  workplace();
+  const Words words{"data", "make", "reverse", "--pairs", "40", "--seed", "7", "--output"};
+  const Outcome outcome = run_weft(words + Words{"made/a"});
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.out, "made/a/train.src, .trg: 40 pairs\n"));
+  CHECK(run_weft(words + Words{"made/b"}).code == 0);
+  for (const std::string split : {"train", "valid", "test", "test_long"}) {
+    for (const std::string side : {".src", ".trg"}) {
+      CHECK_FALSE(bytes_of("made/a/" + split + side).empty());
+      CHECK(bytes_of("made/a/" + split + side) == bytes_of("made/b/" + split + side));
+    }
+  }
+  CHECK(lines_of(bytes_of("made/a/train.src")).size() == 40);
+  CHECK(run_weft({"data", "make", "reverse", "--pairs", "40", "--seed", "8", "--output", "made/c"}).code == 0);
+  CHECK(bytes_of("made/a/train.src") != bytes_of("made/c/train.src"));
+}
+
+TEST_CASE("inspect shows configuration, parameters, vocabulary and history") {
+  const Outcome text = run_weft({"inspect", trained()});
+  CHECK(text.code == 0);
+  for (const char* part : {"\"d_model\": 32", "encoder.layers.0.feed_forward.inner.weight", "[64, 32]",
+                           "vocabulary: 9 source, 9 target tokens", "token accuracy", "best"}) {
+    CHECK(contains(text.out, part));
+  }
+  const Outcome outcome = run_weft({"inspect", "tiny/last.safetensors", "--json"});
+  CHECK(outcome.code == 0);
+  const Json json = Json::parse(outcome.out);
+  CHECK(json["config"] == Json::parse(bytes_of("tiny/config.json")));
+  CHECK(json["step"] == 300);
+  CHECK(json["source_vocabulary"] == 9);
+  CHECK(json["validations"].size() == 3);
+  weft::Index count = 0;
+  for (const Json& parameter : json["parameters"]) {
+    weft::Index size = 1;
+    for (const Json& length : parameter["shape"]) size *= length.get<weft::Index>();
+    count += size;
+  }
+  CHECK(json["parameter_count"] == count);
+}
+
+TEST_CASE("evaluate scores checkpoints on splits and on files") {
+  const Outcome table = run_weft({"evaluate", trained(), "tiny/last.safetensors"});
+  CHECK(table.code == 0);
+  const Words lines = lines_of(table.out);
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0].starts_with("checkpoint"));
+  CHECK(lines[1].starts_with("tiny/best.safetensors"));
+  CHECK(lines[3].starts_with("BLEU: nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:weft-"));
+
+  const auto scores = [](const Words& words) {
+    const Outcome outcome = run_weft(Words{"evaluate", "--json"} + words);
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err.empty());
+    const Json json = Json::parse(outcome.out);
+    for (const Json& row : json) {
+      CHECK(names(row) == Words{"checkpoint", "sentences", "loss", "perplexity", "token_accuracy", "exact_match", "bleu",
+                                "seconds"});
+    }
+    return json;
+  };
+  const Json both = scores({trained(), "tiny/last.safetensors"});
+  REQUIRE(both.size() == 2);
+  CHECK(both[0]["checkpoint"] == "tiny/best.safetensors");
+  CHECK(both[1]["checkpoint"] == "tiny/last.safetensors");
+  CHECK(both[0]["sentences"] == 20);
+  CHECK(both[0]["exact_match"] > 0.5);  // it has learnt to copy
+
+  const Json valid = scores({trained(), "--split", "valid", "--beam", "1"});
+  const Json history = Json::parse(run_weft({"inspect", trained(), "--json"}).out);
+  for (const Json& entry : history["validations"]) {
+    if (entry["step"] != history["best_step"]) continue;
+    for (const char* name : {"loss", "token_accuracy", "exact_match", "bleu"}) CHECK(valid[0][name] == entry[name]);
+  }
+
+  Json files = scores({trained(), "--source", "test.src", "--reference", "test.trg"})[0], split = both[0];
+  files.erase("seconds");
+  split.erase("seconds");
+  CHECK(files == split);
+  check_refused({"evaluate", trained(), "--source", "test.src", "--reference", "train.trg"}, {"test.src has 20", "train.trg has 400"});
+
+  // What the model writes, as the reference, is a perfect score, blank lines included.
+  put("some.src", "a b c\n\nd e f a\n");
+  put("some.trg", run_weft({"translate", trained(), "--input", "some.src"}).out);
+  const Json perfect = scores({trained(), "--source", "some.src", "--reference", "some.trg"})[0];
+  CHECK(perfect["exact_match"] == 1);
+  CHECK(perfect["sentences"] == 3);
+  for (const int count : {1, 2, 3}) {
+    Json again = scores({trained(), "--threads", std::to_string(count)})[0];
+    again.erase("seconds");
+    CHECK(again == split);
+  }
+}

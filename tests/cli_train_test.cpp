@@ -1,0 +1,234 @@
+// weft train through the real binary: what a run leaves, and how it goes on after it was stopped or killed.
+#include "cli.h"
+
+#include <nlohmann/json.hpp>
+
+using namespace weft::cli;
+using weft::bytes_of;
+using weft::contains;
+using weft::put;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Words names(const Json& object) {
+  Words keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+/// A run of the copy task that takes about a second, logs every update and saves every fifth.
+Words copy_run(const std::string& folder) {
+  workplace();
+  put("copy.json", R"({
+    "data": {"task": "copy", "pairs": 200, "max_length": 20},
+    "model": {"d_model": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "d_feed_forward": 32, "max_length": 32},
+    "training": {"steps": 400, "batch_tokens": 256, "validate_every": 100, "log_every": 1, "save_every": 5,
+                 "validation_sentences": 5}
+  })");
+  return {"train", "copy.json", "--run", folder, "--threads", "1"};
+}
+
+/// The checkpoint of such a run that nothing disturbed.
+const std::string& undisturbed() {
+  static const std::string last = [] {
+    const Outcome outcome = run_weft(copy_run("straight"));
+    REQUIRE(outcome.code == 0);
+    return bytes_of("straight/last.safetensors");
+  }();
+  return last;
+}
+
+std::size_t log_lines(const std::string& folder) {
+  const std::string log = bytes_of(folder + "/log.jsonl");
+  return static_cast<std::size_t>(std::count(log.begin(), log.end(), '\n'));
+}
+
+/// Waits until a run has logged so many lines.
+void wait_for_lines(const std::string& folder, std::size_t lines) {
+  for (int i = 0; i < 20'000 && log_lines(folder) < lines; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  REQUIRE(log_lines(folder) >= lines);
+}
+
+/// Steps of a log, each once and in order.
+void check_log_is_whole(const std::string& folder) {
+  Json step = 0;
+  for (const std::string& line : lines_of(bytes_of(folder + "/log.jsonl"))) {
+    const Json entry = Json::parse(line);
+    if (entry.contains("validation")) continue;
+    CHECK(entry["step"] == step.get<int>() + 1);
+    step = entry["step"];
+  }
+  CHECK(step == 400);
+}
+
+}  // namespace
+
+TEST_CASE("a run leaves its configuration, log, checkpoints and the task's text") {
+  undisturbed();
+  CHECK(bytes_of("straight/config.json") == run_weft({"config", "show", "copy.json"}).out);
+  run_weft({"data", "make", "copy", "--pairs", "200", "--output", "made"});
+  for (const std::string file : {"train.src", "train.trg", "valid.src", "valid.trg", "test.src", "test.trg"}) {
+    CHECK_FALSE(bytes_of("made/" + file).empty());
+    CHECK(bytes_of("straight/data/" + file) == bytes_of("made/" + file));
+  }
+  std::size_t steps = 0, validations = 0;
+  for (const std::string& line : lines_of(bytes_of("straight/log.jsonl"))) {
+    const Json entry = Json::parse(line);
+    if (entry.contains("validation")) {
+      ++validations;
+      CHECK(names(entry) == Words{"step", "validation"});
+      CHECK(names(entry["validation"]) == Words{"loss", "perplexity", "token_accuracy", "exact_match", "bleu"});
+    } else {
+      ++steps;
+      CHECK(names(entry) == Words{"step", "epoch", "loss", "learning_rate", "grad_norm", "tokens_per_second", "peak_bytes",
+                                  "elapsed_seconds"});
+    }
+  }
+  CHECK(steps == 400);
+  CHECK(validations == 4);
+  CHECK(everything().count("./straight/best.safetensors") == 1);
+  std::ptrdiff_t files = 0;
+  for (const auto& entry : fs::directory_iterator("straight")) files += entry.exists() ? 1 : 0;
+  CHECK(files == 5);  // config.json, log.jsonl, data, last, best
+}
+
+TEST_CASE("the same command again says that it is done, and changes nothing") {
+  undisturbed();
+  const std::string log = bytes_of("straight/log.jsonl");
+  const Outcome again = run_weft(copy_run("straight"));
+  CHECK(again.code == 0);
+  CHECK(contains(again.out, "straight is trained to its end, step 400; use --fresh"));
+  CHECK(lines_of(again.out).size() == 1);
+  CHECK(bytes_of("straight/last.safetensors") == undisturbed());
+  CHECK(bytes_of("straight/log.jsonl") == log);
+}
+
+TEST_CASE("another configuration is refused for a folder with a run, naming the keys") {
+  undisturbed();
+  const Outcome outcome = run_weft(copy_run("straight") + Words{"--set", "model.d_model=8", "--set", "training.steps=500"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "straight"));
+  CHECK(contains(outcome.err, "model.d_model: 16 -> 8\n"));
+  CHECK(contains(outcome.err, "training.steps: 400 -> 500\n"));
+  CHECK(contains(outcome.err, "--fresh"));
+  CHECK(bytes_of("straight/last.safetensors") == undisturbed());
+  CHECK(run_weft(copy_run("straight") + Words{"--set", "training.threads=2"}).code == 0);  // changes no result
+}
+
+TEST_CASE("--fresh starts anew, but not before the text is known to be good") {
+  trained();
+  const Words words{"train", "tiny.json", "--run", "anew", "--set", "training.steps=20", "--quiet"};
+  REQUIRE(run_weft(words).code == 0);
+  const std::string last = bytes_of("anew/last.safetensors");
+  check_refused(words + Words{"--fresh", "--set", "data.train_source=missing"}, {"missing"});
+  CHECK(bytes_of("anew/last.safetensors") == last);
+  CHECK(run_weft(words + Words{"--fresh"}).code == 0);
+  CHECK(bytes_of("anew/last.safetensors") == last);
+  CHECK(run_weft(words + Words{"--fresh", "--set", "training.seed=5"}).code == 0);
+  CHECK(bytes_of("anew/last.safetensors") != last);
+  CHECK(log_lines("anew") == 2 + 1);
+}
+
+TEST_CASE("--quiet prints nothing, and any number of threads gives the same bytes") {
+  trained();
+  std::string last;
+  for (const char* threads : {"1", "2", "3"}) {
+    const Outcome outcome = run_weft({"train", "tiny.json", "--run", std::string("threads") + threads, "--set",
+                                      "training.steps=20", "--quiet", "--threads", threads});
+    CHECK(outcome.code == 0);
+    CHECK(outcome.out.empty());
+    CHECK(outcome.err.empty());
+    const std::string bytes = bytes_of(std::string("threads") + threads + "/best.safetensors");
+    if (last.empty()) last = bytes;
+    CHECK_FALSE(bytes.empty());
+    CHECK(bytes == last);
+  }
+}
+
+TEST_CASE("a signal saves and says how to go on; the run goes on to the same bytes") {
+  undisturbed();
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const std::string folder = "stopped " + std::to_string(signal);
+    const Words words = copy_run(folder);
+    const Background run(words);
+    wait_for_lines(folder, 30);
+    run.send(signal);
+    const Outcome outcome = run.wait();
+    CHECK(outcome.code == 128 + signal);
+    CHECK(outcome.err.empty());
+    CHECK(contains(outcome.out, "\nstopped after step "));
+    CHECK(contains(outcome.out, "weft train copy.json --run '" + folder + "' --threads 1\n"));
+    const Outcome rest = run_weft(words);
+    CHECK(rest.code == 0);
+    CHECK(contains(rest.out, "going on after step "));
+    CHECK(bytes_of(folder + "/last.safetensors") == undisturbed());
+    CHECK(bytes_of(folder + "/best.safetensors") == bytes_of("straight/best.safetensors"));
+    check_log_is_whole(folder);
+  }
+}
+
+TEST_CASE("a run that is killed again and again goes on each time, to the same bytes") {
+  undisturbed();
+  const Words words = copy_run("killed");
+  for (const std::size_t lines : {std::size_t{1}, std::size_t{7}, std::size_t{60}, std::size_t{101}, std::size_t{230}}) {
+    const Background run(words);
+    wait_for_lines("killed", lines);
+    // Some moment between two saves, or within one.
+    std::this_thread::sleep_for(std::chrono::microseconds(700 * (lines % 7)));
+    run.send(SIGKILL);
+    CHECK(run.wait().code == -SIGKILL);
+    if (fs::exists("killed/last.safetensors")) CHECK(run_weft({"inspect", "killed/last.safetensors"}).code == 0);
+  }
+  CHECK(run_weft(words).code == 0);
+  CHECK(bytes_of("killed/last.safetensors") == undisturbed());
+  CHECK(bytes_of("killed/best.safetensors") == bytes_of("straight/best.safetensors"));
+  check_log_is_whole("killed");
+  std::ptrdiff_t files = 0;
+  for (const auto& entry : fs::directory_iterator("killed")) files += entry.exists() ? 1 : 0;
+  CHECK(files == 5);  // nothing half written stayed
+}
+
+TEST_CASE("a run whose text has changed does not go on") {
+  trained();
+  for (const std::string side : {"src", "trg"}) fs::copy_file("valid." + side, "changing." + side);
+  const Words words{"train", "tiny.json", "--run", "changing", "--set", "data.train_source=changing.src", "--set",
+                    "data.train_target=changing.trg"};
+  {
+    const Background run(words);
+    wait_for_lines("changing", 3);
+    run.send(SIGTERM);
+    REQUIRE(run.wait().code == 128 + SIGTERM);
+  }
+  put("changing.src", bytes_of("changing.src") + "a b\n");
+  put("changing.trg", bytes_of("changing.trg") + "a b\n");
+  check_refused(words, {"changing: the text is not the one that this run began with", "--fresh"});
+  CHECK(run_weft(words + Words{"--fresh"}).code == 0);
+}
+
+TEST_CASE("a loss that is not a number ends the run with the step; what was saved before stays") {
+  trained();
+  const Words words{"train", "tiny.json", "--run", "diverged", "--set", "optimizer.learning_rate=1e30", "--set",
+                    "training.save_every=1", "--set", "schedule.warmup_steps=1", "--quiet"};
+  const Outcome outcome = run_weft(words);
+  CHECK(outcome.code == 1);
+  CHECK(outcome.err.starts_with("weft: step "));
+  CHECK(contains(outcome.err, "Lower optimizer.learning_rate"));
+  CHECK(lines_of(outcome.err).size() == 1);
+  if (fs::exists("diverged/last.safetensors")) CHECK(run_weft({"inspect", "diverged/last.safetensors"}).code == 0);
+  for (const std::string& line : lines_of(bytes_of("diverged/log.jsonl"))) CHECK(Json::accept(line));
+}
+
+TEST_CASE("pairs with a blank side and pairs that are too long are dropped whole and counted") {
+  trained();
+  put("gaps.src", "a\n\nb b\n\xC2\xA0\nc\na b c d e f a b c d e f\n");
+  put("gaps.trg", "a\nb\nb b\nd\nc\nf\n");
+  const Outcome outcome = run_weft({"train", "tiny.json", "--run", "gaps", "--set", "training.steps=3", "--set",
+                                    "data.train_source=gaps.src", "--set", "data.train_target=gaps.trg"});
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.out, "training text    3 of 6 pairs kept (2 dropped as blank on a side, 1 as too long)"));
+  // Three pairs are fewer than a batch, and the vocabulary is what there is, not what was allowed.
+  CHECK(contains(outcome.out, "batches          1 an epoch"));
+  CHECK(contains(outcome.out, "3 updates in all"));
+  CHECK(contains(outcome.out, "vocabulary       9 source, 8 target tokens"));
+}

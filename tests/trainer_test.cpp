@@ -1,0 +1,309 @@
+#include "weft/train/trainer.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "temporary_folder.h"
+#include "tiny_run.h"
+#include "weft/core/error.h"
+#include "weft/core/threads.h"
+
+using namespace weft;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kNoStop = 0, kStopAtOnce = 1;
+
+/// Training in a folder as the command line does it: from last.safetensors if it is there.
+class Session {
+ public:
+  Session(const fs::path& folder, const Config& config, const ParallelText& train, const ParallelText& valid)
+      : progress_(stdout, true) {
+    fs::create_directories(folder);
+    if (fs::exists(folder / "last.safetensors")) {
+      checkpoint_ = load_checkpoint(folder / "last.safetensors", standard_layers());
+      // The model of a checkpoint has the configuration that it was made with; a test may want another.
+      auto model = tiny_model(config);
+      Tensor values = model->parameters().values();
+      const Tensor loaded = checkpoint_.model->parameters().values();
+      std::copy(loaded.values().begin(), loaded.values().end(), values.values().begin());
+      checkpoint_.model = std::move(model);
+    } else {
+      checkpoint_.model = tiny_model(config);
+    }
+    trainer_ = std::make_unique<Trainer>(*checkpoint_.model, checkpoint_.state,
+                                         tiny_data(*checkpoint_.model, train, valid), folder, progress_);
+  }
+  Session(const fs::path& folder, const Config& config) : Session(folder, config, letters(60, 5), letters(10, 6)) {}
+
+  TrainingEnd finish() { return trainer_->run(kNoStop); }
+  /// Makes one update and saves, as after a signal.
+  TrainingEnd one_update() { return trainer_->run(kStopAtOnce); }
+  Trainer& trainer() { return *trainer_; }
+  std::vector<real> parameters() {
+    const Tensor values = checkpoint_.model->parameters().values();
+    return {values.values().begin(), values.values().end()};
+  }
+
+ private:
+  Progress progress_;
+  Checkpoint checkpoint_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
+/// A log without what depends on time and memory.
+std::string log_without_times(const fs::path& folder) {
+  const RunLogEntries entries = read_run_log((folder / "log.jsonl").string());
+  std::string text;
+  char line[300];
+  for (const StepEntry& e : entries.steps) {
+    std::snprintf(line, sizeof line, "%lld %lld %.17g %.17g %.17g\n", static_cast<long long>(e.step),
+                  static_cast<long long>(e.epoch), e.loss, e.learning_rate, e.grad_norm);
+    text += line;
+  }
+  for (const ValidationEntry& e : entries.validations) {
+    std::snprintf(line, sizeof line, "%lld: %.17g %.17g %.17g %.17g %.17g\n", static_cast<long long>(e.step), e.loss,
+                  e.perplexity, e.token_accuracy, e.exact_match, e.bleu);
+    text += line;
+  }
+  return text;
+}
+
+std::string error_of(Session& session) {
+  try {
+    session.finish();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool all_finite(const fs::path& checkpoint) {
+  const Checkpoint loaded = load_checkpoint(checkpoint, standard_layers());
+  const Tensor values = loaded.model->parameters().values();
+  return std::all_of(values.values().begin(), values.values().end(), [](real v) { return std::isfinite(v); });
+}
+
+}  // namespace
+
+TEST_CASE("checkpoints and log are the same bytes for one, two and three threads") {
+  const Config config = tiny_config({"training.steps=50", "training.batch_tokens=400", "model.d_model=32",
+                                     "model.d_feed_forward=64", "training.accumulate=2"});
+  std::string last, best, log;
+  for (const int count : {1, 2, 3}) {
+    const TemporaryFolder folder;
+    set_threads(count);
+    Session session(folder.path(), config, letters(200, 5), letters(40, 6));
+    CHECK(session.finish() == TrainingEnd::kDone);
+    if (count == 1) {
+      last = bytes_of(folder / "last.safetensors");
+      best = bytes_of(folder / "best.safetensors");
+      log = log_without_times(folder.path());
+      REQUIRE_FALSE(last.empty());
+      REQUIRE_FALSE(best.empty());
+    }
+    CHECK(bytes_of(folder / "last.safetensors") == last);
+    CHECK(bytes_of(folder / "best.safetensors") == best);
+    CHECK(log_without_times(folder.path()) == log);
+  }
+  set_threads(1);
+}
+
+TEST_CASE("a run stopped anywhere and taken up again ends with the same bytes as one never stopped") {
+  for (const char* accumulate : {"training.accumulate=1", "training.accumulate=2"}) {
+    const Config config = tiny_config({accumulate, "training.steps=24", "training.best_metric=token_accuracy"});
+    const TemporaryFolder straight;
+    {
+      Session session(straight.path(), config);
+      CHECK(session.trainer().batches_per_epoch() > 3);  // so that stops fall into the middle of epochs
+      CHECK(session.finish() == TrainingEnd::kDone);
+      CHECK(session.trainer().state().epoch >= 3);
+    }
+    const std::string last = bytes_of(straight / "last.safetensors"), best = bytes_of(straight / "best.safetensors");
+    // Stops in the warm-up, in epochs, at and beside validations (8, 16) and log lines (5, 10, 15, 20), one before the end.
+    for (const std::vector<int>& stops : {std::vector<int>{1}, {2, 5}, {7}, {8}, {3, 4, 6, 9}, {15, 16, 17}, {23}}) {
+      CAPTURE(accumulate);
+      CAPTURE(stops.back());
+      const TemporaryFolder folder;
+      int done = 0;
+      for (const int stop : stops) {
+        Session session(folder.path(), config);
+        for (; done < stop; ++done) CHECK(session.one_update() == TrainingEnd::kStopped);
+        CHECK(session.trainer().state().step == stop);
+      }
+      Session session(folder.path(), config);
+      CHECK(session.finish() == TrainingEnd::kDone);
+      CHECK(bytes_of(folder / "last.safetensors") == last);
+      CHECK(bytes_of(folder / "best.safetensors") == best);
+      CHECK(log_without_times(folder.path()) == log_without_times(straight.path()));
+    }
+  }
+}
+
+TEST_CASE("a run killed after more updates than were saved makes them again") {
+  const Config config = tiny_config({"training.save_every=3"});
+  const TemporaryFolder straight, killed;
+  Session(straight.path(), config).finish();
+  {
+    Session session(killed.path(), config);
+    for (int i = 0; i < 10; ++i) session.one_update();
+  }
+  const std::string saved = bytes_of(killed / "last.safetensors");
+  {
+    Session session(killed.path(), config);
+    for (int i = 0; i < 7; ++i) session.one_update();
+  }
+  put(killed / "last.safetensors", saved);  // as if the last seven updates had not been saved; the log has them
+  Session(killed.path(), config).finish();
+  CHECK(bytes_of(killed / "last.safetensors") == bytes_of(straight / "last.safetensors"));
+  CHECK(bytes_of(killed / "best.safetensors") == bytes_of(straight / "best.safetensors"));
+  CHECK(log_without_times(killed.path()) == log_without_times(straight.path()));
+}
+
+TEST_CASE("elapsed time goes on where the log left it") {
+  const TemporaryFolder folder;
+  {
+    Session session(folder.path(), tiny_config({"training.log_every=1"}));
+    session.one_update();
+    session.one_update();
+  }
+  Session session(folder.path(), tiny_config({"training.log_every=1"}));
+  const double before = read_run_log((folder / "log.jsonl").string()).steps.at(1).elapsed_seconds;
+  CHECK(before > 0);
+  CHECK(session.trainer().elapsed_seconds() >= before);
+  session.one_update();
+  CHECK(read_run_log((folder / "log.jsonl").string()).steps.at(2).elapsed_seconds > before);
+}
+
+TEST_CASE("measuring the memory changes nothing that follows") {
+  const TemporaryFolder measured, plain;
+  Session first(measured.path(), tiny_config()), second(plain.path(), tiny_config());
+  CHECK(first.trainer().measure_peak_memory() > 0);
+  first.finish();
+  second.finish();
+  CHECK(bytes_of(measured / "last.safetensors") == bytes_of(plain / "last.safetensors"));
+}
+
+TEST_CASE("accumulating k batches equals one batch of k") {
+  // Pairs of equal length: an epoch is 24 * 8 tokens, whatever is in a batch.
+  const ParallelText train = letters(24, 3, 3, 3), valid = letters(4, 4);
+  const auto updated = [&](Index accumulate) {
+    const TemporaryFolder folder;
+    Session session(folder.path(),
+                    tiny_config({"training.accumulate=" + std::to_string(accumulate),
+                                 "training.batch_tokens=" + std::to_string(24 * 8 / accumulate), "optimizer.name=sgd",
+                                 "optimizer.learning_rate=0.5", "schedule.name=constant", "schedule.warmup_steps=0",
+                                 "model.dropout=0", "model.attention_dropout=0", "model.activation_dropout=0",
+                                 "training.log_every=1"}),
+                    train, valid);
+    CHECK(session.trainer().batches_per_epoch() == accumulate);
+    session.one_update();
+    const StepEntry entry = read_run_log((folder / "log.jsonl").string()).steps.at(0);
+    return std::tuple(session.parameters(), entry.loss, entry.grad_norm);
+  };
+  const auto [one, one_loss, one_norm] = updated(1);
+  for (const Index k : {2, 4}) {
+    const auto [several, loss, norm] = updated(k);
+    CHECK(loss == doctest::Approx(one_loss).epsilon(1e-5));
+    CHECK(norm == doctest::Approx(one_norm).epsilon(1e-4));
+    real largest = 0;
+    for (std::size_t i = 0; i < one.size(); ++i) largest = std::max(largest, std::abs(one[i] - several[i]));
+    CHECK(largest < 1e-5);
+  }
+  CHECK(one_norm > 1e-2);  // the update was not nothing
+}
+
+TEST_CASE("fewer pairs than a batch make one batch an epoch, every epoch") {
+  const TemporaryFolder folder;
+  Session session(folder.path(), tiny_config({"training.batch_tokens=100000", "training.log_every=1"}), letters(5, 1), letters(2, 2));
+  CHECK(session.trainer().batches_per_epoch() == 1);
+  CHECK(session.finish() == TrainingEnd::kDone);
+  const auto steps = read_run_log((folder / "log.jsonl").string()).steps;
+  REQUIRE(steps.size() == 20);
+  for (const StepEntry& entry : steps) CHECK(entry.epoch == entry.step);
+}
+
+TEST_CASE("the logged learning rate is that of the schedule, also after a stop in the warm-up") {
+  const TemporaryFolder folder;
+  const Config config = tiny_config({"training.log_every=1", "schedule.warmup_steps=4"});
+  Session(folder.path(), config).one_update();
+  {
+    Session session(folder.path(), config);
+    session.one_update();
+  }
+  Session(folder.path(), config).finish();
+  const ScheduleOptions schedule{"inverse_sqrt", 4, 20, 0.01, 0, 16};
+  const auto steps = read_run_log((folder / "log.jsonl").string()).steps;
+  REQUIRE(steps.size() == 20);
+  for (std::size_t i = 0; i < 20; ++i) {
+    CHECK(steps[i].step == static_cast<Index>(i) + 1);
+    CHECK(steps[i].learning_rate == learning_rate(schedule, steps[i].step));
+  }
+}
+
+TEST_CASE("numbers that are not finite stop the run, name the step, and never reach a checkpoint") {
+  // sgd multiplies its rate into the weights, so they overflow in an update or two; with save_every 1 each would be saved.
+  for (const std::string rate :
+       {"optimizer.learning_rate=1e9", "optimizer.learning_rate=1e30", "optimizer.learning_rate=1e300"}) {
+    for (const char* optimizer : {"optimizer.name=sgd", "optimizer.name=adam"}) {
+      for (const char* validate : {"training.validate_every=1", "training.validate_every=1000"}) {
+        CAPTURE(rate);
+        CAPTURE(optimizer);
+        CAPTURE(validate);
+        const TemporaryFolder folder;
+        const std::vector<std::string> good{optimizer, "training.save_every=1"};
+        {
+          Session session(folder.path(), tiny_config(good));
+          for (int i = 0; i < 9; ++i) session.one_update();
+        }
+        REQUIRE(all_finite(folder / "last.safetensors"));
+        std::vector<std::string> bad = good;
+        bad.insert(bad.end(), {rate, validate, "optimizer.clip_norm=0", "schedule.name=constant"});
+        Session session(folder.path(), tiny_config(bad));
+        const std::string text = error_of(session);
+        if (text != "no error") {  // layer norms can hide a rate of 1e9
+          CHECK(text.starts_with("step "));
+          CHECK(contains(text, " is "));
+          CHECK(contains(text, "Lower optimizer.learning_rate"));
+        } else {
+          CHECK(rate == "optimizer.learning_rate=1e9");
+        }
+        CHECK(all_finite(folder / "last.safetensors"));
+        CHECK(all_finite(folder / "best.safetensors"));
+        for (const auto& entry : read_run_log((folder / "log.jsonl").string()).validations) CHECK(std::isfinite(entry.loss));
+      }
+    }
+  }
+}
+
+TEST_CASE("a state that does not fit the text is refused") {
+  const TemporaryFolder folder;
+  Session(folder.path(), tiny_config()).one_update();
+  Checkpoint checkpoint = load_checkpoint(folder / "last.safetensors", standard_layers());
+  checkpoint.state.next_batch = 1000;
+  save_checkpoint(folder / "last.safetensors", *checkpoint.model, checkpoint.state, nullptr);
+  CHECK_THROWS_WITH_AS(Session(folder.path(), tiny_config()), doctest::Contains("stands at batch 1000"), CheckpointError);
+}
+
+TEST_CASE("a tiny model learns to copy") {
+  const TemporaryFolder folder;
+  Session session(folder.path(),
+                  tiny_config({"training.steps=150", "training.validate_every=150", "training.log_every=10",
+                               "training.batch_tokens=300", "model.d_model=32", "model.d_feed_forward=64",
+                               "model.dropout=0", "model.attention_dropout=0", "model.activation_dropout=0",
+                               "training.label_smoothing=0"}),
+                  letters(300, 5), letters(20, 6));
+  session.finish();
+  const RunLogEntries entries = read_run_log((folder / "log.jsonl").string());
+  CHECK(entries.steps.front().loss > 1.5);
+  CHECK(entries.steps.back().loss < 0.5 * entries.steps.front().loss);
+  REQUIRE(entries.validations.size() == 1);
+  CHECK(entries.validations[0].token_accuracy > 0.7);
+}
