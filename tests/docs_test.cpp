@@ -27,7 +27,7 @@ std::vector<std::string> between(const std::string& text, const std::string& ope
   return found;
 }
 
-/// The words in `code` that look like paths of this tree: no spaces or wildcards, in one of its folders.
+/// The words in backquotes that look like paths of this tree: no spaces or wildcards, in one of its folders.
 std::vector<std::string> paths_in(const std::string& text) {
   std::vector<std::string> paths;
   for (const std::string& word : between(text, "`", "`")) {
@@ -80,9 +80,9 @@ TEST_CASE("every piece of code in docs/extend.md stands as it is in the example"
   for (const auto& entry : fs::directory_iterator(kRoot / "examples/gated_feed_forward")) {
     if (entry.is_regular_file() && entry.path().extension() != ".md") example += weft::read_file(entry.path()) + "\n";
   }
-  for (const char* language : {"cpp", "cmake", "json"}) {
+  for (const std::string language : {"cpp", "cmake", "json"}) {
     CAPTURE(language);
-    const auto blocks = between(page, "\n```" + std::string(language) + "\n", "\n```");
+    const auto blocks = between(page, "\n```" + language + "\n", "\n```");
     CHECK_FALSE(blocks.empty());
     for (const std::string& block : blocks) CHECK_MESSAGE(example.find(block) != std::string::npos, block);
   }
@@ -110,8 +110,9 @@ TEST_CASE("the table in docs/architecture.md names files that exist") {
 }
 
 TEST_CASE("the files and folders that the documentation names exist") {
-  for (const char* name : {"CONTRIBUTING.md", "README.md", "docs/architecture.md", "docs/extend.md",
-                           "examples/gated_feed_forward/README.md"}) {
+  const std::vector<std::string> pages = {"CONTRIBUTING.md", "docs/architecture.md", "docs/extend.md",
+                                          "examples/gated_feed_forward/README.md"};
+  for (const std::string& name : pages) {
     CAPTURE(name);
     const fs::path page = kRoot / name;
     const std::string text = prose(weft::read_file(page));
