@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <numeric>
-#include <string>
 #include <utility>
 #include <vector>
 
+#include "throws.h"
 #include "weft/core/error.h"
 #include "weft/core/memory.h"
 #include "weft/core/threads.h"
@@ -160,11 +160,6 @@ TEST_CASE("the pool serves many threads at once") {
 }
 
 TEST_CASE("memory that cannot be had is an error with the size in it") {
-  std::string text;
-  try {
-    pool_allocate(std::size_t{1} << 60);
-  } catch (const Error& error) {
-    text = error.what();
-  }
-  CHECK_MESSAGE(text.find("out of memory: cannot allocate 1152921504606846976 bytes") != std::string::npos, text);
+  CHECK_THROWS_SAYING(pool_allocate(std::size_t{1} << 60), "out of memory: cannot allocate 1152921504606846976 bytes",
+                      Error);
 }
