@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "temporary_folder.h"
+#include "throws.h"
 #include "tiny_run.h"
 #include "weft/core/error.h"
 #include "weft/core/safetensors.h"
@@ -346,14 +347,12 @@ TEST_CASE("an optimizer takes only the state of its own kind") {
   save_checkpoint(folder / "bare", *model, some_state(), nullptr);
   const Index size = model->parameters().values().size();
   const auto adam = make_optimizer({}, size);
-  CHECK_THROWS_WITH_AS(
-      load_optimizer(folder / "bare", *adam),
-      doctest::Contains("no tensor optimizer.first_moment; training can go on from a last.safetensors only"),
-      CheckpointError);
+  CHECK_THROWS_SAYING(load_optimizer(folder / "bare", *adam),
+                      "no tensor optimizer.first_moment; training can go on from a last.safetensors only",
+                      CheckpointError);
   save_some(folder / "adam");
   const auto sgd = make_optimizer({.name = "sgd", .momentum = 0.9}, size);
-  CHECK_THROWS_WITH_AS(load_optimizer(folder / "adam", *sgd), doctest::Contains("optimizer.momentum"),
-                       CheckpointError);
+  CHECK_THROWS_SAYING(load_optimizer(folder / "adam", *sgd), "optimizer.momentum", CheckpointError);
   const auto larger = make_optimizer({}, size + 1);
   CHECK_THROWS_AS(load_optimizer(folder / "adam", *larger), CheckpointError);
 }
