@@ -127,6 +127,8 @@ double best_score(const TrainingState& state, const std::string& metric) {
   return kNotANumber;
 }
 
+std::string training_json(const TrainingState& state) { return to_json(state).dump(); }
+
 void save_checkpoint(const std::filesystem::path& path, TranslationModel& model, const TrainingState& state,
                      Optimizer* optimizer) {
   SafetensorsWriter writer;
@@ -135,7 +137,7 @@ void save_checkpoint(const std::filesystem::path& path, TranslationModel& model,
   writer.set_metadata("weft.config", config_json(config));
   writer.set_metadata("weft.source_vocabulary", Json(model.source_vocabulary().tokens()).dump());
   writer.set_metadata("weft.target_vocabulary", Json(model.target_vocabulary().tokens()).dump());
-  writer.set_metadata("weft.training", to_json(state).dump());
+  writer.set_metadata("weft.training", training_json(state));
   writer.set_metadata("weft.step", fmt::format("{}", state.step));
   writer.set_metadata("weft.seed", fmt::format("{}", config.training.seed));
   writer.set_metadata("weft.best_score", fmt::format("{}", best_score(state, config.training.best_metric)));

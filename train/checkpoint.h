@@ -32,6 +32,10 @@ struct TrainingState {
 /// The result by which `state.best_step` was chosen; NaN before the first validation.
 double best_score(const TrainingState& state, const std::string& metric);
 
+/// The state as the JSON object of the metadata: step, epoch, next_batch, loss_sum, loss_tokens, best_step, data_hash,
+/// validations.
+std::string training_json(const TrainingState& state);
+
 /// Writes a checkpoint, with the optimizer's state unless `optimizer` is null.
 void save_checkpoint(const std::filesystem::path& path, TranslationModel& model, const TrainingState& state,
                      Optimizer* optimizer);

@@ -13,19 +13,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json to_json(TranslationModel& model, const TrainingState& state) {
-  Json parameters = Json::array(), validations = Json::array();
+  Json parameters = Json::array();
   for (const ParameterEntry& entry : model.parameters().entries()) {
     Json shape = Json::array();
     for (int d = 0; d < entry.shape.rank(); ++d) shape.push_back(entry.shape[d]);
     parameters.push_back({{"name", entry.name}, {"shape", shape}});
-  }
-  for (const ValidationEntry& v : state.validations) {
-    validations.push_back({{"step", v.step},
-                           {"loss", v.loss},
-                           {"perplexity", v.perplexity},
-                           {"token_accuracy", v.token_accuracy},
-                           {"exact_match", v.exact_match},
-                           {"bleu", v.bleu}});
   }
   return {{"config", Json::parse(config_json(model.config()))},
           {"parameters", parameters},
@@ -35,7 +27,7 @@ Json to_json(TranslationModel& model, const TrainingState& state) {
           {"step", state.step},
           {"epoch", state.epoch + 1},
           {"best_step", state.best_step},
-          {"validations", validations}};
+          {"validations", Json::parse(training_json(state)).at("validations")}};
 }
 
 std::string to_text(TranslationModel& model, const TrainingState& state) {
