@@ -33,7 +33,7 @@ ParallelText text_of(const Arguments& arguments, const Config& config) {
     throw ConfigError("evaluate: give --split, or --source and --reference, not both; see weft evaluate --help");
   }
   if (arguments.has("source")) return read_parallel(arguments.text("source"), arguments.text("reference"));
-  return read_split(config.data, arguments.text("split", "test"));
+  return RunText(config.data).split(arguments.text("split", "test"));
 }
 
 Row evaluate_one(const std::string& path, const Arguments& arguments, const Registry& registry) {

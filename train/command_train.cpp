@@ -103,7 +103,8 @@ int train(const Arguments& arguments, const Registry& registry) {
     }
   }
 
-  const ParallelText train_text = read_split(config.data, "train"), valid_text = read_split(config.data, "valid");
+  const RunText text(config.data);
+  const ParallelText train_text = text.split("train"), valid_text = text.split("valid");
   if (!resumes) {
     Vocabularies vocabularies = build_vocabularies(config.data, train_text);
     checkpoint.model = std::make_unique<TranslationModel>(config, std::move(vocabularies.source),
@@ -124,7 +125,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   // Nothing was written up to here: a mistake in what was given leaves no trace and costs no earlier run.
   prepare_folder(folder, arguments.has("fresh"));
   if (!resumes) {
-    write_task_text(config.data, folder / "data");
+    text.write_task(folder / "data");
     write_file(folder / "config.json", config_json(config));
   }
   progress.line("training text    " + train.report.summary());

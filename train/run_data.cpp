@@ -9,39 +9,35 @@
 #include "weft/data/toy.h"
 
 namespace weft {
-namespace {
 
-auto make_task_text(const DataConfig& config) {
-  return make_toy(config.task, config.pairs > 0 ? std::optional<Index>(config.pairs) : std::nullopt,
-                  static_cast<std::uint64_t>(config.seed));
+RunText::RunText(const DataConfig& config) : config_(config) {
+  if (config.task.empty()) return;
+  task_ = make_toy(config.task, config.pairs > 0 ? std::optional<Index>(config.pairs) : std::nullopt,
+                   static_cast<std::uint64_t>(config.seed));
 }
 
-}  // namespace
-
-ParallelText read_split(const DataConfig& config, const std::string& split) {
+ParallelText RunText::split(const std::string& name) const {
   std::string known;
-  if (!config.task.empty()) {
-    for (auto& [name, text] : make_task_text(config)) {
-      if (name == split) return std::move(text);
-      known += (known.empty() ? "" : ", ") + name;
-    }
-    throw DataError(fmt::format("no split \"{}\"; the task {} has {}", split, config.task, known));
+  for (const auto& [task_split, text] : task_) {
+    if (task_split == name) return text;
+    known += (known.empty() ? "" : ", ") + task_split;
   }
+  if (!task_.empty()) throw DataError(fmt::format("no split \"{}\"; the task {} has {}", name, config_.task, known));
   const auto read = [&](const std::string& source, const std::string& target) {
     if (source.empty() || target.empty()) {
       throw DataError(fmt::format("no {0} text: set data.{0}_source and data.{0}_target, or give --source and --reference",
-                                  split));
+                                  name));
     }
     return read_parallel(source, target);
   };
-  if (split == "train") return read(config.train_source, config.train_target);
-  if (split == "valid") return read(config.valid_source, config.valid_target);
-  if (split == "test") return read(config.test_source, config.test_target);
-  throw DataError(fmt::format("no split \"{}\"; there are train, valid, test", split));
+  if (name == "train") return read(config_.train_source, config_.train_target);
+  if (name == "valid") return read(config_.valid_source, config_.valid_target);
+  if (name == "test") return read(config_.test_source, config_.test_target);
+  throw DataError(fmt::format("no split \"{}\"; there are train, valid, test", name));
 }
 
-void write_task_text(const DataConfig& config, const std::filesystem::path& directory) {
-  if (!config.task.empty()) write_toy(make_task_text(config), directory);
+void RunText::write_task(const std::filesystem::path& directory) const {
+  if (!task_.empty()) write_toy(task_, directory);
 }
 
 Vocabularies build_vocabularies(const DataConfig& config, const ParallelText& train) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/data/corpus.h"
@@ -13,12 +14,20 @@
 
 namespace weft {
 
-/// One split of a config's text: "train", "valid", "test", or an extra test set of a toy task. Throws DataError if the
-/// config names no such text.
-ParallelText read_split(const DataConfig& config, const std::string& split);
+/// The text that a config names, split by split. A toy task's text is made once.
+class RunText {
+ public:
+  explicit RunText(const DataConfig& config);
 
-/// Writes the text of the config's toy task into `directory`, unless it names files.
-void write_task_text(const DataConfig& config, const std::filesystem::path& directory);
+  /// "train", "valid", "test", or an extra test set of a toy task. Throws DataError if there is no such text.
+  ParallelText split(const std::string& name) const;
+  /// Writes a toy task's text into `directory`; does nothing for files.
+  void write_task(const std::filesystem::path& directory) const;
+
+ private:
+  const DataConfig& config_;
+  std::vector<std::pair<std::string, ParallelText>> task_;  // none for files
+};
 
 /// The vocabularies of both sides, from the training text.
 struct Vocabularies {
