@@ -156,7 +156,7 @@ void add_training(ConfigTable& table) {
   key("validation_sentences", &S::validation_sentences, {.at_least = 0},
       "Validation sentences that are translated, by greedy search, to measure BLEU and exact matches; 0 for all.");
   key("best_metric", &S::best_metric, {.one_of = {"loss", "bleu", "exact_match", "token_accuracy"}},
-      "Validation result that decides which checkpoint is the best.");
+      "Validation result that decides which checkpoint is the best; of equal ones the last.");
   key("samples", &S::samples, {.at_least = 0}, "Translations shown at each validation.");
   key("threads", &S::threads, {.at_least = 0, .at_most = 1024},
       "Threads to compute with; 0 for one on each core. Results do not depend on it.");

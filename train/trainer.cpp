@@ -169,7 +169,9 @@ void Trainer::validate() {
   state_.validations.push_back(entry);
   state_.best_step = state_.step;
   const double score = best_score(state_, config().best_metric);
-  const bool improved = std::isnan(best_before) || (config().best_metric == "loss" ? score < best_before : score > best_before);
+  // Of equal results the last counts: its learning rate was lower.
+  const bool improved =
+      std::isnan(best_before) || (config().best_metric == "loss" ? score <= best_before : score >= best_before);
   if (!improved) state_.best_step = best_step_before;
   log_.write(entry);
 
