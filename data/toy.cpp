@@ -3,6 +3,7 @@
 #include "weft/data/toy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
