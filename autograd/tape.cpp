@@ -47,8 +47,7 @@ void Tape::backward(const Var& loss) {
   while (!records_.empty()) {
     const Record record = records_.back();
     records_.pop_back();
-    const Tensor gradient = std::move(at(record.output).tensor);
-    at(record.output).tensor = Tensor();
+    const Tensor gradient = std::move(at(record.output).tensor);  // leaves none behind
     try {
       if (gradient.defined()) record.run(record.closure, gradient, *this);
     } catch (...) {

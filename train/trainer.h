@@ -4,8 +4,7 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <string>
+#include <vector>
 
 #include "weft/data/batch.h"
 #include "weft/optim/schedule.h"
