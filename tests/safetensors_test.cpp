@@ -232,8 +232,8 @@ TEST_CASE("hostile headers are refused") {
   const auto two = [&](const char* first, const char* second) {
     return with_length("{\"a\":{" + half + first + "},\"b\":{" + half + second + "}}", "12345678");
   };
-  CHECK(error(two("[0,4]", "[4,8]")) == "no CheckpointError");
-  CHECK(error(two("[4,8]", "[0,4]")) == "no CheckpointError");
+  CHECK(error(two("[0,4]", "[4,8]")) == "(nothing was thrown)");
+  CHECK(error(two("[4,8]", "[0,4]")) == "(nothing was thrown)");
   CHECK(contains(error(two("[0,4]", "[0,4]")), "do not begin where"));
   CHECK(contains(error(two("[0,4]", "[2,6]")), "do not begin where"));
   CHECK(contains(error(two("[0,4]", "[5,9]")), "do not begin where"));
