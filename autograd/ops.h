@@ -132,6 +132,7 @@ struct TokenStatistics {
   Index correct = 0;                   ///< targets that had the highest logit
 };
 
+/// How a loss is computed, and where its statistics go.
 struct CrossEntropyOptions {
   real label_smoothing = 0;  ///< this share of the target is spread evenly over all classes (Szegedy et al. 2016)
   real factor = 1;           ///< the loss is this times the sum over targets; 1 / targets gives the mean

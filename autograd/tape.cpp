@@ -40,15 +40,14 @@ void* Tape::allocate(std::size_t bytes) {
 }
 
 void Tape::backward(const Var& loss) {
-  if (loss.tape() != this || loss.value().size() != 1) {
+  if (!holds(loss) || loss.value().size() != 1) {
     throw ShapeError(fmt::format("[backward] loss {} must be one element recorded on this tape", to_string(loss.shape())));
   }
   give(loss.slot(), Tensor::full(loss.shape(), 1));
   while (!records_.empty()) {
     const Record record = records_.back();
     records_.pop_back();
-    const Tensor gradient = std::move(at(record.output).tensor);
-    at(record.output).tensor = Tensor();
+    const Tensor gradient = std::move(at(record.output).tensor);  // leaves none behind
     try {
       if (gradient.defined()) record.run(record.closure, gradient, *this);
     } catch (...) {
@@ -87,10 +86,7 @@ void Tape::give(Slot slot, const Tensor& gradient) {
 }
 
 Tensor Tape::gradient(const Var& variable) const {
-  if (variable.tape() != this || !variable.slot() ||
-      static_cast<std::size_t>(variable.slot().index) >= gradients_.size()) {
-    throw ShapeError("[gradient] the variable is not on this tape");
-  }
+  if (!holds(variable)) throw ShapeError("[gradient] the variable is not on this tape");
   const Gradient& gradient = gradients_[static_cast<std::size_t>(variable.slot().index)];
   if (!gradient.kept) throw ShapeError("[gradient] only a variable() keeps its gradient on the tape");
   return gradient.tensor.defined() ? gradient.tensor : Tensor::zeros(gradient.shape);

@@ -151,6 +151,11 @@ class Tape {
   };
 
   Slot new_slot(const Shape& shape, Leaf* leaf, bool kept = false);
+  /// Whether a variable has a slot in this recording, not in an earlier one.
+  bool holds(const Var& variable) const {
+    return variable.tape() == this && variable.slot() &&
+           static_cast<std::size_t>(variable.slot().index) < gradients_.size();
+  }
   Gradient& at(Slot slot) { return gradients_[static_cast<std::size_t>(slot.index)]; }
   void* allocate(std::size_t bytes);
 

@@ -63,9 +63,8 @@ class FileWriter {
 };
 
 /// Replaces the file `path`, or creates it, with what `write` gives to the FileWriter. The bytes go to a
-/// temporary file
-/// "<name>.<process id>.tmp" beside it, reach the disk, and are then renamed to `path`, so that the path
-/// always holds the old file or the whole new one. Throws Error if that fails (a full disk, a missing
+/// temporary file "<name>.<process id>.tmp" beside it, reach the disk, and are then renamed to `path`, so that
+/// the path always holds the old file or the whole new one. Throws Error if that fails (a full disk, a missing
 /// folder), and lets through what `write` throws; either way the temporary is removed and the old file is as
 /// it was. (The last step alone, telling the disk of the rename, fails with the new file in place.) A
 /// symbolic link is followed; a device or a folder is refused. Two threads of one process must not write the

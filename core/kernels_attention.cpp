@@ -2,7 +2,6 @@
 // memory of its own, so that [queries, keys] is never kept: backward makes the weights again from log_sum.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 
 #include "weft/core/gemm.h"
@@ -28,9 +27,9 @@ std::unique_ptr<real, PoolDelete> scratch(Index elements) {
 
 /// One head of one sequence.
 struct Head {
+  std::size_t sequence;
   Index head, q_begin, queries, k_begin, keys;
-  Index column;       // where the head begins in a row
-  Index weights_at;   // where its weights begin in the array of all weights
+  Index column;  // where the head begins in a row
 };
 
 /// A block of its queries: rows [first, first + count), which see keys [0, seen).
@@ -44,8 +43,8 @@ void for_heads(const AttentionOperands& a, Task task) {
   parallel_for(sequences * a.heads, 1, [&](Index index, Index) {
     const auto s = static_cast<std::size_t>(index / a.heads);
     const Index h = index % a.heads;
-    task(Head{h, a.query_offsets[s], a.query_offsets[s + 1] - a.query_offsets[s], a.key_offsets[s],
-              a.key_offsets[s + 1] - a.key_offsets[s], h * a.d_head, 0});
+    task(Head{s, h, a.query_offsets[s], a.query_offsets[s + 1] - a.query_offsets[s], a.key_offsets[s],
+              a.key_offsets[s + 1] - a.key_offsets[s], h * a.d_head});
   });
 }
 
@@ -74,6 +73,15 @@ void scores(const AttentionOperands& a, const Head& h, const Block& block, real*
               {q_at(a, h, block.first), a.q_stride}, {k_at(a, h), a.k_stride, true}, 0, S, block.seen);
 }
 
+/// Where the weights of a head begin in the array of all weights.
+Index weights_begin(const AttentionOperands& a, const Head& h) {
+  Index begin = h.head * h.queries * h.keys;
+  for (std::size_t s = 0; s < h.sequence; ++s) {
+    begin += a.heads * (a.query_offsets[s + 1] - a.query_offsets[s]) * (a.key_offsets[s + 1] - a.key_offsets[s]);
+  }
+  return begin;
+}
+
 /// The row number of dropout for a query.
 std::uint64_t dropout_row(const AttentionOperands& a, const Head& h, Index row) {
   return static_cast<std::uint64_t>((h.q_begin + row) * a.heads + h.head);
@@ -83,15 +91,8 @@ std::uint64_t dropout_row(const AttentionOperands& a, const Head& h, Index row) 
 
 void attention(const AttentionOperands& a, real* O, real* log_sum, real* weights) {
   const Index width = a.heads * a.d_head;
-  for_heads(a, [&](Head h) {
-    if (weights != nullptr) {
-      const auto sequence = std::upper_bound(a.query_offsets.begin(), a.query_offsets.end() - 1, h.q_begin) -
-                            a.query_offsets.begin() - 1;
-      for (std::size_t s = 0; s < static_cast<std::size_t>(sequence); ++s) {
-        h.weights_at += a.heads * (a.query_offsets[s + 1] - a.query_offsets[s]) * (a.key_offsets[s + 1] - a.key_offsets[s]);
-      }
-      h.weights_at += h.head * h.queries * h.keys;
-    }
+  for_heads(a, [&](const Head& h) {
+    real* const head_weights = weights != nullptr ? weights + weights_begin(a, h) : nullptr;
     const auto memory = scratch(std::min(kBlock, h.queries) * h.keys + h.keys);
     real* const S = memory.get();
     real* const factors = S + std::min(kBlock, h.queries) * h.keys;
@@ -108,8 +109,8 @@ void attention(const AttentionOperands& a, real* O, real* log_sum, real* weights
         for (Index k = 0; k < seen; ++k) row[k] *= inverse;
         std::fill(row + seen, row + block.seen, real{0});
         if (log_sum != nullptr) log_sum[query * a.heads + h.head] = seen == 0 ? 0 : largest + std::log(sum);
-        if (weights != nullptr) {
-          real* out = weights + h.weights_at + (block.first + r) * h.keys;
+        if (head_weights != nullptr) {
+          real* out = head_weights + (block.first + r) * h.keys;
           std::copy(row, row + block.seen, out);
           std::fill(out + block.seen, out + h.keys, real{0});
         }

@@ -1,6 +1,5 @@
 // Attention while decoding: one query against a past that is reached through ancestors, so that beam search reorders
 // hypotheses without moving keys and values.
-#include <array>
 #include <cmath>
 
 #include "weft/core/kernels.h"

@@ -112,7 +112,7 @@ real apply(Binary function, real a, real b) {
   return a / b;
 }
 
-/// Calls f(index_of_b), a function from (row, column, elements before the row) to where b is.
+/// Calls f(index_of_b), a function from (where the row of a starts, column) to where b is.
 template <class F>
 void with_spread(Spread spread, F f) {
   switch (spread) {
@@ -123,11 +123,11 @@ void with_spread(Spread spread, F f) {
   f([](Index, Index) { return Index{0}; });
 }
 
-/// Runs row(t, start of row t) on several threads.
+/// Runs row(start of row t) for every t, on several threads.
 template <class Row>
 void for_rows(Index T, Index D, Row row) {
   parallel_for(T, row_tile(D), [&](Index begin, Index end) {
-    for (Index t = begin; t < end; ++t) row(t, t * D);
+    for (Index t = begin; t < end; ++t) row(t * D);
   });
 }
 
@@ -156,7 +156,7 @@ void unary_backward(Unary function, Index size, const real* x_or_y, const real* 
 
 void binary(Binary function, Spread spread, Index T, Index D, const real* a, const real* b, real* y) {
   with_spread(spread, [&](auto at) {
-    for_rows(T, D, [&](Index, Index start) {
+    for_rows(T, D, [&](Index start) {
 #pragma omp simd
       for (Index d = 0; d < D; ++d) y[start + d] = apply(function, a[start + d], b[at(start, d)]);
     });
@@ -166,7 +166,7 @@ void binary(Binary function, Spread spread, Index T, Index D, const real* a, con
 void binary_backward_a(Binary function, Spread spread, Index T, Index D, const real* b, const real* dy, Dst da) {
   if (!da) return;
   with_spread(spread, [&](auto at) {
-    for_rows(T, D, [&](Index, Index start) {
+    for_rows(T, D, [&](Index start) {
       put(0, D, {da.data + start, da.beta}, [&](Index d) {
         const real g = dy[start + d];
         if (function == Binary::kMul) return g * b[at(start, d)];
@@ -193,7 +193,7 @@ void binary_backward_b(Binary function, Spread spread, Index T, Index D, const r
       return -g * a[start + d] / (divisor * divisor);
     };
     if (spread == Spread::kSame) {
-      for_rows(T, D, [&](Index, Index start) {
+      for_rows(T, D, [&](Index start) {
         put(0, D, {db.data + start, db.beta}, [&](Index d) { return term(start, d); });
       });
     } else if (spread == Spread::kRow) {

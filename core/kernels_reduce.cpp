@@ -1,7 +1,6 @@
 // Sums, transposes and copies. Reductions add in an order that depends on the sizes alone.
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "weft/core/kernels.h"
 #include "weft/core/simd.h"

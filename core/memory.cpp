@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <limits>
 #include <mutex>
-#include <new>
 
 #include "weft/core/error.h"
 
@@ -39,8 +38,6 @@ std::size_t class_of(std::size_t bytes) {
 
 class Pool {
  public:
-  ~Pool() { release(); }
-
   void* allocate(std::size_t bytes) {
     const std::size_t size_class = class_of(bytes);
     if (size_class >= kClasses) fail(bytes);
@@ -105,9 +102,8 @@ class Pool {
 
 /// Never destroyed: tensors of static storage may outlive any other order of destruction.
 Pool& pool() {
-  alignas(Pool) static unsigned char storage[sizeof(Pool)];
-  static Pool* const the_pool = new (storage) Pool;
-  return *the_pool;
+  static Pool& the_pool = *new Pool;
+  return the_pool;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "weft/core/safetensors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <zlib.h>
 
 #include <algorithm>

@@ -52,9 +52,9 @@ class SafetensorsWriter {
   SafetensorsMetadata metadata_;
 };
 
+/// How a file is opened.
 struct SafetensorsOptions {
-  /// Refuse files without "weft.crc32". Without this option such files (of other programs) are read
-  /// unchecked.
+  /// Refuse files without "weft.crc32". Otherwise such files (of other programs) are read unchecked.
   bool require_checksum = false;
 };
 

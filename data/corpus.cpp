@@ -1,6 +1,6 @@
 #include "weft/data/corpus.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 

@@ -59,6 +59,7 @@ struct TextEncoder {
   const Vocabulary& vocabulary;
 };
 
+/// A corpus, and what became of the text it was made of.
 struct EncodedCorpus {
   Corpus corpus;
   CorpusReport report;

@@ -1,6 +1,6 @@
 #include "weft/data/text_file.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cerrno>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "weft/data/tokenizer.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>

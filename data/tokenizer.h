@@ -37,8 +37,7 @@ class Tokenizer {
 /// Makes a tokenizer by name:
 /// - "word": words and punctuation apart, see word_tokenizer.cpp;
 /// - "whitespace": what stands between spaces. A token that reads like a special of Vocabulary, or begins
-/// with U+FFED,
-///   gets a U+FFED in front;
+///   with U+FFED, gets a U+FFED in front;
 /// - "character": code points. A space is the token U+2581; a U+2581 of the text is the token U+FFED U+2581.
 /// Throws ConfigError for another name.
 std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name, bool lowercase);

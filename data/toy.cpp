@@ -3,13 +3,14 @@
 #include "weft/data/toy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
 #include <set>
 #include <system_error>
 
 #include "weft/core/error.h"
+#include "weft/core/file.h"
 #include "weft/core/random.h"
 #include "weft/data/toy_grammar.h"
 
@@ -95,18 +96,13 @@ ParallelText draw_sequences(const SequenceTask& task, Side side, Index shortest,
   return text;
 }
 
-void write_whole(const std::filesystem::path& path, const std::vector<std::string>& lines) {
-  std::filesystem::path unfinished = path;
-  unfinished += ".tmp";
-  std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
-  for (const std::string& line : lines) file << line << '\n';
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(unfinished, path, error);
-  if (file && !error) return;
-  std::error_code ignored;
-  std::filesystem::remove(unfinished, ignored);
-  throw DataError(fmt::format("{}: cannot write the file; check permissions and free space", path.string()));
+void write_lines(const std::filesystem::path& path, const std::vector<std::string>& lines) {
+  write_file_atomically(path, [&](FileWriter& writer) {
+    for (const std::string& line : lines) {
+      writer.write(line);
+      writer.write("\n");
+    }
+  });
 }
 
 }  // namespace
@@ -165,8 +161,8 @@ void write_toy(const std::vector<std::pair<std::string, ParallelText>>& splits,
     throw DataError(fmt::format("{}: cannot make the directory: {}", directory.string(), error.message()));
   }
   for (const auto& [split, text] : splits) {
-    write_whole(directory / (split + ".src"), text.source);
-    write_whole(directory / (split + ".trg"), text.target);
+    write_lines(directory / (split + ".src"), text.source);
+    write_lines(directory / (split + ".trg"), text.target);
   }
 }
 

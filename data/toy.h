@@ -26,19 +26,18 @@ std::vector<std::string> toy_tasks();
 /// side: a hash of the target decides which of the three a pair may be in.
 ///
 /// - fr-en: some 8 in 100 of all adjective-noun and verb-object pairs are never together in train or valid.
-/// Four in ten
-///   test sentences have such a pair; they are also the extra set "test_unseen". The sentence "Jane visite
-///   l'Afrique en septembre." is in no split. Sources in a split differ.
+///   Four in ten test sentences have such a pair; they are also the extra set "test_unseen". The sentence
+///   "Jane visite l'Afrique en septembre." is in no split. Sources in a split differ.
 /// - copy, reverse, sort: lengths from 1 to 20, 25 and 15, equally likely in train. Sequences in valid and in
-/// test
-///   differ, so they have fewer of the shortest. reverse has an extra "test_long" with lengths from 26 to 30.
+///   test differ, so they have fewer of the shortest. reverse has an extra "test_long" with lengths from 26
+///   to 30.
 ///
 /// Throws ConfigError for an unknown task, or for pairs outside 1 to 1,000,000.
 std::vector<std::pair<std::string, ParallelText>> make_toy(std::string_view task, std::optional<Index> pairs,
                                                            std::uint64_t seed);
 
 /// Writes the splits as <split>.src and <split>.trg into a directory, made if missing. Each file appears
-/// whole or not at all. Throws DataError if that fails.
+/// whole or not at all. Throws DataError if the directory cannot be made, Error if a file cannot be written.
 void write_toy(const std::vector<std::pair<std::string, ParallelText>>& splits,
                const std::filesystem::path& directory);
 

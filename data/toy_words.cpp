@@ -8,8 +8,7 @@
 namespace weft::toy {
 namespace {
 
-constexpr std::array<std::string_view, 3> kAspirated = {"haricot", "hibou",
-                                                        "huit"};  // huit elides nothing either
+constexpr std::array<std::string_view, 3> kAspirated = {"haricot", "hibou", "huit"};  // huit elides nothing either
 constexpr std::array<std::string_view, 2> kSpokenWithYou = {"European", "uniform"};  // a, not an
 
 template <std::size_t N>

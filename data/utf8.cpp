@@ -87,8 +87,7 @@ std::size_t cluster_end(std::string_view text, std::size_t at) {
   std::size_t end = at + last.length;
   utf8proc_int32_t state = 0;
   while (end < text.size() && last.value != kInvalidCodePoint) {
-    if (last.value < 0x80 && is_ascii(text, end))
-      break;  // true of all ASCII but CR LF, which are spaces here
+    if (last.value < 0x80 && is_ascii(text, end)) break;  // so between all ASCII but CR LF, which are spaces here
     const CodePoint next = code_point_at(text, end);
     if (next.value == kInvalidCodePoint ||
         utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(last.value),

@@ -1,6 +1,6 @@
 #include "weft/data/vocabulary.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 

@@ -46,6 +46,7 @@ class TokenCounter {
   StringMap<Index> counts_;
 };
 
+/// Which tokens a vocabulary takes in.
 struct VocabularyOptions {
   Index min_count = 1;  ///< Tokens that occur less often are left out; at least 1.
   Index max_size = 0;   ///< The largest size, specials included; 0 for no limit.

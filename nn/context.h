@@ -16,6 +16,7 @@ class DecodeState;
 /// tensor [heads, queries, keys].
 using AttentionRecord = std::vector<std::pair<std::string, std::vector<Tensor>>>;
 
+/// What a forward pass is told.
 struct Context {
   Tape* tape = nullptr;     ///< where operations are recorded; null for inference
   bool training = false;    ///< whether dropout is on

@@ -1,6 +1,7 @@
 #include "weft/optim/optimizer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -130,8 +131,7 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, Index
   check_range("beta2", options.beta2, 1);
   check_range("momentum", options.momentum, 1);
   check_range("epsilon", options.epsilon, HUGE_VAL);
-  if (static_cast<float>(options.epsilon) ==
-      0) {  // would divide 0 by 0 where a parameter has had no gradient yet
+  if (static_cast<float>(options.epsilon) == 0) {  // 0 would be divided by 0 where no gradient has been yet
     throw ConfigError(
         fmt::format("optimizer.epsilon is {}; it must be above 0, for example 1e-9", options.epsilon));
   }

@@ -1,6 +1,7 @@
 #include "weft/optim/schedule.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -3,12 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include "temporary_folder.h"
 #include "weft/core/error.h"
 #include "weft/train/config_table.h"
 
@@ -279,10 +278,10 @@ TEST_CASE("a JSON syntax error names line and column in plain words") {
 }
 
 TEST_CASE("load_config reads a file and says when it cannot") {
-  const auto file = std::filesystem::temp_directory_path() / "weft_config_test.json";
-  std::ofstream(file) << "{\"model\": {\"heads\": 2}}";
+  const TemporaryFolder temporary;
+  const auto file = temporary.write("a.json", "{\"model\": {\"heads\": 2}}");
   CHECK(load_config(file, std::vector<std::string>{"model.d_model=64"}).model.heads == 2);
-  std::ofstream(file) << "{\"model\": {\"heads\": 0}}";
+  put(file, "{\"model\": {\"heads\": 0}}");
   CHECK(error_of([&] { load_config(file); }) == file.string() + ":1: model.heads is 0; must be at least 1");
   std::filesystem::remove(file);
   CHECK(error_of([&] { load_config(file); }) == file.string() + ": there is no such file");
@@ -312,7 +311,5 @@ TEST_CASE("differences name the keys with both values") {
 }
 
 TEST_CASE("docs/config.md is what the table says (make it anew with: weft config docs > docs/config.md)") {
-  std::ifstream stream(std::filesystem::path(WEFT_SOURCE_DIR) / "docs" / "config.md", std::ios::binary);
-  const std::string file((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  CHECK(file == config_docs());
+  CHECK(bytes_of(std::filesystem::path(WEFT_SOURCE_DIR) / "docs" / "config.md") == config_docs());
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "temporary_folder.h"
 #include "weft/core/error.h"
 #include "weft/core/threads.h"
 
@@ -43,10 +44,6 @@ std::string error_of(const ParallelText& text, const Coders& coders, Index max_l
     return error.what();
   }
   return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

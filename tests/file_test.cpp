@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <fstream>
 #include <iterator>
 
+#include "temporary_folder.h"
+#include "throws.h"
 #include "weft/core/error.h"
 #include "weft/core/file_calls.h"
 
@@ -19,38 +19,15 @@ namespace fs = std::filesystem;
 namespace {
 
 /// A folder of its own for one test, and the system's calls back in place afterwards.
-class Sandbox {
+class Sandbox : public TemporaryFolder {
  public:
-  Sandbox() {
-    std::string name = (fs::temp_directory_path() / "weft_file_test_XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    folder_ = name;
-  }
-  ~Sandbox() {
-    file_calls() = calls_;
-    fs::remove_all(folder_);
-  }
-  fs::path operator/(const char* name) const { return folder_ / name; }
-  std::ptrdiff_t files() const {
-    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
-  }
+  ~Sandbox() { file_calls() = calls_; }
+  std::ptrdiff_t files() const { return std::distance(fs::directory_iterator(path()), fs::directory_iterator()); }
   const FileCalls& calls() const { return calls_; }
 
  private:
-  fs::path folder_;
   FileCalls calls_ = file_calls();
 };
-
-std::string message_of(FunctionRef<void()> action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing thrown";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
 FileCalls real_calls;
 int call_count;    // calls seen so far
@@ -145,7 +122,7 @@ TEST_CASE("whichever call fails, the old file stays, the temporary goes, and the
     write_file(sandbox / "a", "old");
     call_count = 0;
     file_calls() = faulty_calls<disk_full>();
-    const std::string message = message_of([&] { write_new(sandbox / "a"); });
+    const std::string message = thrown_text<Error>([&] { write_new(sandbox / "a"); });
     file_calls() = real_calls;
     if (call_count <= failing_call) break;
     CHECK(contains(message, (sandbox / "a").string() + ": cannot be written: No space left on device ("));
@@ -188,7 +165,7 @@ TEST_CASE("a process killed at any call leaves the old file or the new one, and 
 TEST_CASE("remove_leftovers leaves other files alone") {
   const Sandbox sandbox;
   for (const char* name : {"a", "a.tmp", "a.1x.tmp", "a.12.tmp", "b.12.tmp", "a.12"}) {
-    std::ofstream(sandbox / name) << name;
+    put(sandbox / name, name);
   }
   remove_leftovers(sandbox / "a");
   CHECK(sandbox.files() == 5);
@@ -219,11 +196,10 @@ TEST_CASE("links are followed, devices and folders refused, missing things named
   fs::create_directory(sandbox / "folder");
   CHECK_THROWS_AS(write_file(sandbox / "folder", "x"), Error);
   CHECK_THROWS_AS(write_file("/dev/null", "x"), Error);
-  CHECK(contains(message_of([&] { write_file(sandbox / "none/a", "x"); }), "create its folder first"));
+  CHECK_THROWS_SAYING(write_file(sandbox / "none/a", "x"), "create its folder first", Error);
 
-  CHECK(contains(message_of([&] { read_file(sandbox / "none"); }), "none: cannot be read: No such file"));
-  CHECK(
-      contains(message_of([&] { read_file(sandbox / "folder"); }), "folder: cannot be read: Is a directory"));
+  CHECK_THROWS_SAYING(read_file(sandbox / "none"), "none: cannot be read: No such file", Error);
+  CHECK_THROWS_SAYING(read_file(sandbox / "folder"), "folder: cannot be read: Is a directory", Error);
   CHECK_THROWS_AS(InputFile(sandbox / "folder"), DataError);
   CHECK_THROWS_AS(InputFile("/dev/null"), DataError);
 }

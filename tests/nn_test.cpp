@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "small_model.h"
+#include "temporary_folder.h"
 #include "weft/core/error.h"
 #include "weft/nn/attention.h"
 #include "weft/nn/blocks.h"
@@ -84,8 +85,6 @@ std::string config_error(const TransformerOptions& options) {
   }
   return "no ConfigError";
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
 }  // namespace
 

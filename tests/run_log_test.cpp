@@ -1,15 +1,17 @@
 #include "weft/train/run_log.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "temporary_folder.h"
+#include "throws.h"
 #include "weft/core/error.h"
 
 using namespace weft;
@@ -17,38 +19,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A folder that is gone when the test is.
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("weft_run_log_" + std::to_string(getpid()));
-  Folder() {
-    fs::remove_all(path);
-    fs::create_directories(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::string log() const { return (path / "log.jsonl").string(); }
+struct Folder : TemporaryFolder {
+  std::string log() const { return (path() / "log.jsonl").string(); }
 };
-
-std::string content(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 void add(const std::string& path, std::string_view text) {
   std::ofstream(path, std::ios::binary | std::ios::app) << text;
 }
 
 StepEntry step_at(Index step) { return {step, 2, 3.25, 0.0005, 1.5, 1000.5, 123456789, 7.75}; }
-
-std::string message_of(void (*act)(const std::string&), const std::string& path) {
-  try {
-    act(path);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 }  // namespace
 
@@ -60,9 +39,9 @@ TEST_CASE("lines have exactly these shapes and are in the file at once") {
       R"({"step":10,"epoch":2,"loss":3.25,"learning_rate":0.0005,"grad_norm":1.5,"tokens_per_second":1000.5,)"
       R"("peak_bytes":123456789,"elapsed_seconds":7.75})"
       "\n";
-  CHECK(content(folder.log()) == first);
+  CHECK(bytes_of(folder.log()) == first);
   log.write(ValidationEntry{10, 2.5, 12.5, 0.5, 0.25, 34.5});
-  CHECK(content(folder.log()) ==
+  CHECK(bytes_of(folder.log()) ==
         first + R"({"step":10,"validation":{"loss":2.5,"perplexity":12.5,"token_accuracy":0.5,)"
                 R"("exact_match":0.25,"bleu":34.5}})"
                 "\n");
@@ -77,9 +56,9 @@ TEST_CASE("numbers that are not finite become null, and read back as NaN") {
   log.write(entry);
   log.write(
       ValidationEntry{1, 1e3, std::numeric_limits<double>::infinity(), 0.5, std::nan(""), std::nan("")});
-  std::istringstream lines(content(folder.log()));
+  std::istringstream lines(bytes_of(folder.log()));
   for (std::string line; std::getline(lines, line);) CHECK(nlohmann::json::accept(line));
-  CHECK(content(folder.log()).find("\"loss\":null") != std::string::npos);
+  CHECK(contains(bytes_of(folder.log()), "\"loss\":null"));
 
   const RunLogEntries read = read_run_log(folder.log());
   REQUIRE(read.steps.size() == 1);
@@ -104,12 +83,12 @@ TEST_CASE("resuming drops later steps and a line that was cut short") {
       log.write(ValidationEntry{step, 2, 7, 0.5, 0.25, 30});
     }
   }
-  const std::string whole = content(folder.log());
+  const std::string whole = bytes_of(folder.log());
   add(folder.log(), R"({"step":15,"epo)");
   CHECK(read_run_log(folder.log()).steps.size() == 3);
   {
     RunLog log(folder.log(), 20);
-    const std::string kept = content(folder.log());
+    const std::string kept = bytes_of(folder.log());
     CHECK(kept == whole.substr(0, kept.size()));
     log.write(step_at(21));
   }
@@ -119,9 +98,9 @@ TEST_CASE("resuming drops later steps and a line that was cut short") {
   CHECK(read.steps[2].step == 21);
   REQUIRE(read.validations.size() == 2);
   CHECK(read.validations[1].step == 20);
-  CHECK_FALSE(fs::exists(folder.log() + ".tmp"));
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);  // nothing unfinished is left
   RunLog fresh(folder.log(), 0);
-  CHECK(content(folder.log()).empty());
+  CHECK(bytes_of(folder.log()).empty());
 }
 
 TEST_CASE("a log that is not there has no entries, and resuming starts it") {
@@ -133,7 +112,6 @@ TEST_CASE("a log that is not there has no entries, and resuming starts it") {
 }
 
 TEST_CASE("a line that is no entry is named") {
-  const auto read = [](const std::string& path) { read_run_log(path); };
   for (const char* const bad :
        {"{\"step\":1}", "[1]", "7", "{\"step\":", "{\"step\":1,\"validation\":3}", "\xff"}) {
     const Folder folder;
@@ -142,18 +120,15 @@ TEST_CASE("a line that is no entry is named") {
     }
     add(folder.log(), std::string(bad) + "\n");
     CAPTURE(bad);
-    CHECK_THROWS_AS(read_run_log(folder.log()), DataError);
-    CHECK(message_of(read, folder.log()).find("log.jsonl:2: ") != std::string::npos);
+    CHECK_THROWS_SAYING(read_run_log(folder.log()), "log.jsonl:2: ", DataError);
   }
 }
 
 TEST_CASE("a full disk and a folder that is not there are errors that name the file") {
   if (fs::exists("/dev/full")) {
-    const auto write = [](const std::string& path) { RunLog(path, 0).write(StepEntry{}); };
-    CHECK(message_of(write, "/dev/full").rfind("/dev/full: cannot write: ", 0) == 0);
+    CHECK_THROWS_SAYING(RunLog("/dev/full", 0).write(StepEntry{}), "/dev/full: cannot write: ", Error);
   }
   const Folder folder;
-  const auto open = [](const std::string& path) { RunLog log(path, 0); };
-  const std::string missing = (folder.path / "none" / "log.jsonl").string();
-  CHECK(message_of(open, missing).rfind(missing + ": cannot write: ", 0) == 0);
+  const std::string missing = (folder / "none" / "log.jsonl").string();
+  CHECK_THROWS_SAYING(RunLog(missing, 0), missing + ": cannot write: ", Error);
 }

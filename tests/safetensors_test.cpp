@@ -1,13 +1,12 @@
 #include "weft/core/safetensors.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 
+#include "temporary_folder.h"
+#include "throws.h"
 #include "weft/core/error.h"
 
 using namespace weft;
@@ -15,36 +14,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-class Sandbox {
- public:
-  Sandbox() {
-    std::string name = (fs::temp_directory_path() / "weft_safetensors_test_XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    folder_ = name;
-  }
-  ~Sandbox() { fs::remove_all(folder_); }
-  fs::path operator/(const char* name) const { return folder_ / name; }
-
- private:
-  fs::path folder_;
-};
-
-/// Writes without the care of write_file, for the many damaged files.
-void put(const fs::path& path, const std::string& bytes) {
-  fs::remove(path);  // ext4 waits for the disk where a file is truncated and written anew
-  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
-
-std::string error_of(FunctionRef<void()> action) {
-  try {
-    action();
-  } catch (const CheckpointError& error) {
-    return error.what();
-  }
-  return "no CheckpointError";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+/// The text of the CheckpointError that an action throws.
+std::string error_of(FunctionRef<void()> action) { return thrown_text<CheckpointError>(action); }
 
 std::string with_length(const std::string& header, const std::string& data = "") {
   const std::uint64_t length = header.size();
@@ -74,9 +45,9 @@ const SafetensorsOptions kStrict{.require_checksum = true};
 }  // namespace
 
 TEST_CASE("tensors and metadata come back as they were, also in the other float type") {
-  const Sandbox sandbox;
-  write_sample(sandbox / "a");
-  const auto file = SafetensorsFile::open(sandbox / "a", kStrict);
+  const TemporaryFolder folder;
+  write_sample(folder / "a");
+  const auto file = SafetensorsFile::open(folder / "a", kStrict);
   CHECK(file.metadata() == SafetensorsMetadata{{"step", "12"}, {"caf\u00e9", "\"weft.crc32\":\"00000000\""}});
   CHECK(file.entries().size() == 5);
   CHECK(file.entries()[0].name == "a \"double\"\n");  // F64 first
@@ -102,21 +73,21 @@ TEST_CASE("tensors and metadata come back as they were, also in the other float 
 }
 
 TEST_CASE("a conversion longer than one chunk is right to the end") {
-  const Sandbox sandbox;
+  const TemporaryFolder folder;
   std::vector<float> values(400001);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) * 0.5f;
   SafetensorsWriter writer;
   writer.add("x", {400001}, values);
-  writer.write(sandbox / "a");
+  writer.write(folder / "a");
   std::vector<double> wide(values.size());
-  SafetensorsFile::open(sandbox / "a", kStrict).read("x", std::span(wide));
+  SafetensorsFile::open(folder / "a", kStrict).read("x", std::span(wide));
   CHECK(wide == std::vector<double>(values.begin(), values.end()));
 }
 
 TEST_CASE("saving what was loaded gives the same bytes, with data at a multiple of 8") {
-  const Sandbox sandbox;
-  write_sample(sandbox / "a");
-  const auto file = SafetensorsFile::open(sandbox / "a", kStrict);
+  const TemporaryFolder folder;
+  write_sample(folder / "a");
+  const auto file = SafetensorsFile::open(folder / "a", kStrict);
   SafetensorsWriter writer;
   std::vector<std::vector<float>> floats(file.entries().size());
   std::vector<std::vector<double>> doubles(file.entries().size());
@@ -134,18 +105,18 @@ TEST_CASE("saving what was loaded gives the same bytes, with data at a multiple 
     }
   }
   for (const auto& [key, value] : file.metadata()) writer.set_metadata(key, value);
-  writer.write(sandbox / "b");
-  const std::string bytes = read_file(sandbox / "a");
-  CHECK(bytes == read_file(sandbox / "b"));
+  writer.write(folder / "b");
+  const std::string bytes = read_file(folder / "a");
+  CHECK(bytes == read_file(folder / "b"));
   std::uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, bytes.data(), 8);
   CHECK(header_bytes % 8 == 0);
 }
 
 TEST_CASE("the checksum is the CRC-32 of the file with zeros in its place") {
-  const Sandbox sandbox;
-  write_sample(sandbox / "a");
-  std::string bytes = read_file(sandbox / "a");
+  const TemporaryFolder folder;
+  write_sample(folder / "a");
+  std::string bytes = read_file(folder / "a");
   const std::size_t at = bytes.find("\"weft.crc32\":\"") + 14;
   const std::string stored = bytes.substr(at, 8);
   bytes.replace(at, 8, "00000000");
@@ -158,61 +129,61 @@ TEST_CASE("the checksum is the CRC-32 of the file with zeros in its place") {
 }
 
 TEST_CASE("every changed byte is found") {
-  const Sandbox sandbox;
-  write_sample(sandbox / "a");
-  const std::string bytes = read_file(sandbox / "a");
+  const TemporaryFolder folder;
+  write_sample(folder / "a");
+  const std::string bytes = read_file(folder / "a");
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     for (const int flip : {0x01, 0x20, 0x80, 0xff}) {
       std::string changed = bytes;
       changed[at] = static_cast<char>(changed[at] ^ flip);
-      put(sandbox / "b", changed);
+      put(folder / "b", changed);
       CAPTURE(at);
       CAPTURE(flip);
-      CHECK_THROWS_AS(SafetensorsFile::open(sandbox / "b", kStrict), CheckpointError);
+      CHECK_THROWS_AS(SafetensorsFile::open(folder / "b", kStrict), CheckpointError);
     }
   }
   std::string changed = bytes;
   changed.back() = static_cast<char>(changed.back() ^ 1);
-  put(sandbox / "b", changed);
-  CHECK(contains(error_of([&] { SafetensorsFile::open(sandbox / "b"); }), "is damaged (checksum "));
+  put(folder / "b", changed);
+  CHECK(contains(error_of([&] { SafetensorsFile::open(folder / "b"); }), "is damaged (checksum "));
 }
 
 TEST_CASE("every cut and every addition is found") {
-  const Sandbox sandbox;
-  write_sample(sandbox / "a");
-  const std::string bytes = read_file(sandbox / "a");
+  const TemporaryFolder folder;
+  write_sample(folder / "a");
+  const std::string bytes = read_file(folder / "a");
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    put(sandbox / "b", bytes.substr(0, size));
+    put(folder / "b", bytes.substr(0, size));
     CAPTURE(size);
-    const std::string error = error_of([&] { SafetensorsFile::open(sandbox / "b"); });
-    CHECK(contains(error, (sandbox / "b").string() + ": "));
+    const std::string error = error_of([&] { SafetensorsFile::open(folder / "b"); });
+    CHECK(contains(error, (folder / "b").string() + ": "));
     if (size > 9) CHECK(contains(error, "is cut: " + std::to_string(size) + " bytes of "));
   }
-  put(sandbox / "b", bytes + "x");
-  CHECK(contains(error_of([&] { SafetensorsFile::open(sandbox / "b"); }), "is damaged: "));
+  put(folder / "b", bytes + "x");
+  CHECK(contains(error_of([&] { SafetensorsFile::open(folder / "b"); }), "is damaged: "));
   std::vector<float> many(1000);
   SafetensorsWriter writer;
   writer.add("x", {1000}, many);
-  writer.write(sandbox / "b");
-  fs::resize_file(sandbox / "b", 4000);
-  CHECK(contains(error_of([&] { SafetensorsFile::open(sandbox / "b"); }), "is cut: 4,000 bytes of 4,1"));
+  writer.write(folder / "b");
+  fs::resize_file(folder / "b", 4000);
+  CHECK(contains(error_of([&] { SafetensorsFile::open(folder / "b"); }), "is cut: 4,000 bytes of 4,1"));
 }
 
 TEST_CASE("hostile headers are refused") {
-  const Sandbox sandbox;
+  const TemporaryFolder folder;
   const auto error = [&](const std::string& bytes) {
-    put(sandbox / "b", bytes);
-    return error_of([&] { SafetensorsFile::open(sandbox / "b"); });
+    put(folder / "b", bytes);
+    return error_of([&] { SafetensorsFile::open(folder / "b"); });
   };
   const auto tensor = [](const std::string& fields) {
     return with_length("{\"t\":{" + fields + "}}", "12345678");
   };
   const std::string good = R"("dtype":"F32","shape":[2],"data_offsets":[0,8])";
-  put(sandbox / "b", tensor(good));
-  CHECK(SafetensorsFile::open(sandbox / "b").entries().size() == 1);
-  put(sandbox / "b", with_length("{}"));
-  CHECK(SafetensorsFile::open(sandbox / "b").entries().empty());
-  CHECK(contains(error_of([&] { SafetensorsFile::open(sandbox / "b", kStrict); }), "no weft.crc32"));
+  put(folder / "b", tensor(good));
+  CHECK(SafetensorsFile::open(folder / "b").entries().size() == 1);
+  put(folder / "b", with_length("{}"));
+  CHECK(SafetensorsFile::open(folder / "b").entries().empty());
+  CHECK(contains(error_of([&] { SafetensorsFile::open(folder / "b", kStrict); }), "no weft.crc32"));
 
   CHECK(contains(error("{\"model\": \"an ordinary JSON file\"}"), "is not a safetensors file"));
   CHECK(contains(error(std::string(8, '\xff') + "{}"), "is not a safetensors file"));
@@ -261,8 +232,8 @@ TEST_CASE("hostile headers are refused") {
   const auto two = [&](const char* first, const char* second) {
     return with_length("{\"a\":{" + half + first + "},\"b\":{" + half + second + "}}", "12345678");
   };
-  CHECK(error(two("[0,4]", "[4,8]")) == "no CheckpointError");
-  CHECK(error(two("[4,8]", "[0,4]")) == "no CheckpointError");
+  CHECK(error(two("[0,4]", "[4,8]")) == "(nothing was thrown)");
+  CHECK(error(two("[4,8]", "[0,4]")) == "(nothing was thrown)");
   CHECK(contains(error(two("[0,4]", "[0,4]")), "do not begin where"));
   CHECK(contains(error(two("[0,4]", "[2,6]")), "do not begin where"));
   CHECK(contains(error(two("[0,4]", "[5,9]")), "do not begin where"));
@@ -274,13 +245,13 @@ TEST_CASE("hostile headers are refused") {
 }
 
 TEST_CASE("wrong uses are refused with the names in the text") {
-  const Sandbox sandbox;
-  write_sample(sandbox / "a");
-  const auto file = SafetensorsFile::open(sandbox / "a");
+  const TemporaryFolder folder;
+  write_sample(folder / "a");
+  const auto file = SafetensorsFile::open(folder / "a");
   std::vector<float> five(5);
   CHECK(contains(error_of([&] { file.read("none", std::span(five)); }), "has no tensor \"none\""));
   CHECK(contains(error_of([&] { file.read("z.weight", std::span(five)); }), "shape [2, 3], but 5 values"));
-  CHECK(contains(error_of([&] { SafetensorsFile::open(sandbox / "none"); }), "No such file"));
+  CHECK(contains(error_of([&] { SafetensorsFile::open(folder / "none"); }), "No such file"));
 
   SafetensorsWriter writer;
   CHECK_THROWS_AS(writer.add("t", {2, 3}, five), ShapeError);
@@ -289,8 +260,8 @@ TEST_CASE("wrong uses are refused with the names in the text") {
   writer.add("t", {5}, five);
   CHECK_THROWS_AS(writer.add("t", {5}, five), CheckpointError);
   writer.set_metadata("note", "\xff");
-  CHECK(contains(error_of([&] { writer.write(sandbox / "b"); }), "not UTF-8"));
-  CHECK_FALSE(fs::exists(sandbox / "b"));
+  CHECK(contains(error_of([&] { writer.write(folder / "b"); }), "not UTF-8"));
+  CHECK_FALSE(fs::exists(folder / "b"));
 }
 
 TEST_CASE("a file by the reference implementation is read") {  // scripts/make_safetensors_fixture.py

@@ -183,6 +183,9 @@ TEST_CASE("backward and gradient refuse what they cannot do") {
   CHECK_THROWS_AS(tape.backward(Var(of({1}))), ShapeError);
   CHECK_THROWS_AS(tape.backward(other.variable(of({1}))), ShapeError);
   CHECK_THROWS_AS(tape.backward(Var()), ShapeError);
+  const Var forgotten = sum(x);
+  tape.clear();
+  CHECK_THROWS_AS(tape.backward(forgotten), ShapeError);
   CHECK_THROWS_AS(tape.gradient(Var(of({1}))), ShapeError);
   CHECK_THROWS_AS(tape.gradient(other.variable(of({1}))), ShapeError);
 }

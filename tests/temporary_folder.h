@@ -11,6 +11,22 @@
 
 namespace weft {
 
+/// All bytes of a file; none if it cannot be read.
+inline std::string bytes_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// Makes a file of these bytes, without the care of write_file.
+inline void put(const std::filesystem::path& path, const std::string& bytes) {
+  std::filesystem::remove(path);  // ext4 waits for the disk where a file is truncated and written anew
+  std::ofstream file(path, std::ios::binary);
+  file << bytes;
+  REQUIRE(file.flush().good());
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
 /// A new folder, removed with all that is in it at the end.
 class TemporaryFolder {
  public:
@@ -29,24 +45,14 @@ class TemporaryFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
+  /// Puts a file into the folder; returns its path.
+  std::filesystem::path write(const std::string& name, const std::string& bytes) const {
+    put(path_ / name, bytes);
+    return path_ / name;
+  }
+
  private:
   std::filesystem::path path_;
 };
-
-/// All bytes of a file; none if it cannot be read.
-inline std::string bytes_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-inline void put(const std::filesystem::path& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << bytes;
-  REQUIRE(file.flush().good());
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos;
-}
 
 }  // namespace weft

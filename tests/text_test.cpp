@@ -3,13 +3,12 @@
 
 #include <doctest/doctest.h>
 
-#include <stdlib.h>  // mkdtemp
-
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "temporary_folder.h"
+#include "throws.h"
 #include "weft/core/error.h"
 #include "weft/data/utf8.h"
 
@@ -19,43 +18,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A directory that is gone when the test ends.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "weft_text_XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  fs::path write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-    return path_ / name;
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
+/// The text of the DataError that an action throws.
 template <class Action>
 std::string error_of(Action action) {
-  try {
-    action();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+  return thrown_text<DataError>(action);
 }
 
 }  // namespace
 
 TEST_CASE("read_lines keeps blank lines and a last line without newline") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string nbsp = "\xC2\xA0";
   CHECK(read_lines(folder.write("blank", "Hello.\n\n   \n" + nbsp + "\nGoodbye.\n")) ==
         Lines{"Hello.", "", "   ", nbsp, "Goodbye."});
@@ -65,7 +37,7 @@ TEST_CASE("read_lines keeps blank lines and a last line without newline") {
 }
 
 TEST_CASE("read_lines drops one byte order mark and the CR of CR LF, and nothing else") {
-  const Folder folder;
+  const TemporaryFolder folder;
   CHECK(read_lines(folder.write("bom", "\xEF\xBB\xBFOne.\nTwo.\n")) == Lines{"One.", "Two."});
   CHECK(read_lines(folder.write("two",
                                 "\xEF\xBB\xBF\xEF\xBB\xBF"
@@ -86,7 +58,7 @@ TEST_CASE("read_lines drops one byte order mark and the CR of CR LF, and nothing
 }
 
 TEST_CASE("read_lines refuses UTF-16, NUL and every form that is not UTF-8, with file, line and byte") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string little("\xFF\xFEO\0n\0\n\0", 8), big("\xFE\xFF\0O\0n\0\n", 8);
   for (const std::string& bytes : {little, big}) {
     const std::string error = error_of([&] { read_lines(folder.write("sixteen.en", bytes)); });
@@ -136,7 +108,7 @@ TEST_CASE("read_lines refuses UTF-16, NUL and every form that is not UTF-8, with
 }
 
 TEST_CASE("read_lines says why a file cannot be read") {
-  const Folder folder;
+  const TemporaryFolder folder;
   CHECK(
       contains(error_of([&] { read_lines(folder.path() / "none.txt"); }), "none.txt: there is no such file"));
   CHECK(contains(error_of([&] { read_lines(folder.path()); }), ": this is a directory"));
@@ -166,7 +138,7 @@ TEST_CASE("text_problem and replace_invalid_text serve a stream that must keep i
 }
 
 TEST_CASE("read_parallel never shifts pairs and refuses unequal counts") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const fs::path en = folder.write("train.en", "One.\nTwo.\nThree.\n");
   const Lines french{"Un.", "Deux.", "Trois."};
   CHECK(read_parallel(en, folder.write("equal.fr", "Un.\nDeux.\nTrois.")).target == french);

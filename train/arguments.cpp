@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cxxopts.hpp>
+#include <optional>
 
 #include "weft/core/error.h"
 #include "weft/train/text_format.h"

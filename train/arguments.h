@@ -1,8 +1,7 @@
-// The arguments of one verb: options with help, and a fixed number of positional arguments.
+// The arguments of one verb: options with help, and positional arguments.
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -86,8 +86,7 @@ std::string colour(double weight) {
 /// Everything that all panels of one size share.
 struct PanelStyle {
   double cell, font;
-  double left, top,
-      right;  // room for the target words, the source words, and slanted words past the last column
+  double left, top, right;  // room for the target words, the source words, and slanted words past the last column
   bool slanted;
   double width, height;  // with words and caption
 };

@@ -20,12 +20,14 @@ enum class BleuTokenizer { k13a, kNone };
 /// each such order, floor counts smooth_value matches, add-k adds smooth_value to the counts above unigrams.
 enum class BleuSmoothing { kExp, kFloor, kAddK, kNone };
 
+/// How BLEU is computed; the defaults are sacreBLEU's.
 struct BleuOptions {
   BleuTokenizer tokenizer = BleuTokenizer::k13a;
   BleuSmoothing smoothing = BleuSmoothing::kExp;
   std::optional<double> smooth_value;  ///< of floor and add-k; their defaults are 0.1 and 1
 };
 
+/// A corpus's BLEU and what it is made of.
 struct BleuScore {
   double score = 0;                       ///< 0 to 100
   std::array<double, 4> precisions = {};  ///< of 1- to 4-grams, 0 to 100

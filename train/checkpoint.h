@@ -40,6 +40,7 @@ std::string training_json(const TrainingState& state);
 void save_checkpoint(const std::filesystem::path& path, TranslationModel& model, const TrainingState& state,
                      Optimizer* optimizer);
 
+/// What a checkpoint holds, without the optimizer's state.
 struct Checkpoint {
   std::unique_ptr<TranslationModel> model;
   TrainingState state;

@@ -25,9 +25,6 @@ Command data_command();
 /// Writes to standard output. Throws Error if it cannot take the text (a full disk, a closed pipe).
 void print(const std::string& text);
 
-/// The widest beam of any search, as in config_table.cpp.
-inline constexpr Index kWidestBeam = 1024;
-
 /// Uses --threads if given, else `configured` threads, else (0) one for each core.
 void use_threads(const Arguments& arguments, Index configured);
 

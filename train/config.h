@@ -71,6 +71,9 @@ struct TrainingConfig {
   Index threads = 0;
 };
 
+/// The widest beam of any search.
+inline constexpr Index kWidestBeam = 1024;
+
 /// How a trained model writes its output.
 struct DecodingConfig {
   Index beam = 4;

@@ -165,8 +165,8 @@ std::string plain_message(std::string_view text, std::size_t offset, std::string
 std::vector<ConfigEntry> read_config_entries(std::string_view text, std::string_view name) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
-  if (const auto zero = text.find('\0');
-      zero != std::string_view::npos)  // the parser would stop there without a word
+  const auto zero = text.find('\0');
+  if (zero != std::string_view::npos)  // the parser would stop there without a word
     throw_at(name, text, zero, "a zero byte; save the file as UTF-8");
   Handler handler;
   if (!handler.parse(text)) {

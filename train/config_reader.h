@@ -14,9 +14,8 @@ namespace weft {
 
 /// A value as it stands in the text. Whole numbers beyond Index are doubles.
 struct FoundValue {
-  std::variant<std::monostate, bool, Index, double, std::string>
-      value;          // monostate: null, an array, an object
-  std::string shown;  // as JSON, or "an array", "an object"
+  std::variant<std::monostate, bool, Index, double, std::string> value;  ///< monostate: null, an array, an object
+  std::string shown;                                                     ///< as JSON, or "an array", "an object"
   bool is_object = false;
 };
 

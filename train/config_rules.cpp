@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
-#include <utility>
 
 #include "weft/core/error.h"
 #include "weft/core/suggestion.h"

@@ -165,7 +165,7 @@ void add_training(ConfigTable& table) {
 void add_decoding(ConfigTable& table) {
   const Rows key(table, "decoding", &Config::decoding, "How a trained model writes its output.");
   using S = DecodingConfig;
-  key("beam", &S::beam, {.at_least = 1, .at_most = 1024},
+  key("beam", &S::beam, {.at_least = 1, .at_most = kWidestBeam},
       "Hypotheses that beam search keeps; 1 for greedy search.");
   key("length_penalty", &S::length_penalty, {.at_least = 0, .at_most = 10},
       "Strength of the preference for long outputs; 0 for none.");

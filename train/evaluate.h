@@ -26,6 +26,7 @@ struct TranslationResult {
   std::vector<std::string> translations;
 };
 
+/// Runs the model over a corpus without recording, in batches of `batch_tokens`.
 LossResult evaluate_loss(const TranslationModel& model, const Corpus& corpus, Index batch_tokens);
 
 /// Translates text.source and compares with text.target.

@@ -5,52 +5,35 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "weft/core/error.h"
+#include "weft/core/file.h"
 
 namespace weft {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-[[noreturn]] void fail(const std::string& path, std::string_view what) {
-  throw Error(fmt::format("{}: cannot {}: {}; see that its folder can be written and the disk is not full",
-                          path, what, std::strerror(errno)));
+[[noreturn]] void fail(const std::string& path) {
+  throw Error(fmt::format("{}: cannot write: {}; see that its folder can be written and the disk is not full", path,
+                          std::strerror(errno)));
 }
 
-File open(const std::string& path, const char* mode) {
-  return {std::fopen(path.c_str(), mode), &std::fclose};
-}
-
-void append(std::FILE* file, const std::string& path, std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), file) != text.size() || std::fflush(file) != 0)
-    fail(path, "write");
-}
-
-/// Returns the complete lines of a file, with their ends.
+/// The complete lines of a file, with their ends; what follows the last one was cut short. None without a file.
 std::vector<std::string> read_lines(const std::string& path) {
-  const File file = open(path, "rb");
-  if (!file) {
-    if (errno == ENOENT) return {};
-    fail(path, "read");
+  std::vector<std::string> lines;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return lines;
+  const std::string text = read_file(path);
+  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+    lines.push_back(text.substr(begin, end + 1 - begin));
   }
-  std::vector<std::string> lines(1);
-  char block[1 << 14];
-  while (const std::size_t size = std::fread(block, 1, sizeof block, file.get())) {
-    for (const char c : std::string_view(block, size)) {
-      lines.back() += c;
-      if (c == '\n') lines.emplace_back();
-    }
-  }
-  if (std::ferror(file.get()) != 0) fail(path, "read");
-  lines.pop_back();  // what follows the last line end was cut short
   return lines;
 }
 
@@ -104,11 +87,11 @@ RunLogEntries read_run_log(const std::string& path) {
 
 RunLog::RunLog(std::string path, Index resume_step) : path_(std::move(path)), file_(nullptr, &std::fclose) {
   if (resume_step > 0) keep_until(resume_step);
-  file_ = open(path_, resume_step > 0 ? "ab" : "wb");
-  if (!file_) fail(path_, "write");
+  file_.reset(std::fopen(path_.c_str(), resume_step > 0 ? "ab" : "wb"));
+  if (!file_) fail(path_);
 }
 
-/// Keeps the entries up to a step. The old log stays whole until the new one is.
+/// Keeps the entries up to a step.
 void RunLog::keep_until(Index last_step) {
   std::string kept;
   RunLogEntries entries;
@@ -118,13 +101,7 @@ void RunLog::keep_until(Index last_step) {
     kept += line;
     if (!entries.steps.empty()) kept_seconds_ = entries.steps.back().elapsed_seconds;
   }
-  const std::string fresh = path_ + ".tmp";
-  {
-    const File file = open(fresh, "wb");
-    if (!file) fail(fresh, "write");
-    append(file.get(), fresh, kept);
-  }
-  if (std::rename(fresh.c_str(), path_.c_str()) != 0) fail(path_, "replace");
+  write_file(path_, kept);
 }
 
 void RunLog::write(const StepEntry& e) {
@@ -150,6 +127,10 @@ void RunLog::write(const ValidationEntry& e) {
                  .dump());
 }
 
-void RunLog::write_line(const std::string& line) { append(file_.get(), path_, line + "\n"); }
+void RunLog::write_line(const std::string& line) {
+  const std::string text = line + "\n";
+  const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
+  if (!written || std::fflush(file_.get()) != 0) fail(path_);
+}
 
 }  // namespace weft

@@ -10,6 +10,7 @@
 
 namespace weft {
 
+/// How wide and how long a search is, and what it prefers.
 struct SearchOptions {
   Index beam = 4;               ///< hypotheses kept for each sentence; 1 is greedy search
   Index n_best = 1;             ///< results wanted for each sentence, at most `beam`

@@ -7,6 +7,8 @@
 #include <array>
 #include <cmath>
 
+#include "weft/data/utf8.h"
+
 namespace weft {
 namespace {
 
@@ -59,21 +61,9 @@ std::string format_duration(double seconds) {
 }
 
 char32_t take_code_point(std::string_view& text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  text.remove_prefix(1);
-  if (first < 0x80) return first;
-  const std::size_t more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
-  if (first < 0xC2 || first > 0xF4 || text.size() < more) return 0xFFFD;
-  char32_t c = first & (0x3Fu >> more);
-  for (std::size_t i = 0; i < more; ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if ((byte & 0xC0u) != 0x80u) return 0xFFFD;
-    c = (c << 6) | (byte & 0x3Fu);
-  }
-  constexpr std::array<char32_t, 4> kLeast = {0, 0x80, 0x800, 0x10000};
-  if (c < kLeast[more] || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF)) return 0xFFFD;
-  text.remove_prefix(more);
-  return c;
+  const CodePoint point = code_point_at(text, 0);
+  text.remove_prefix(point.length);
+  return point.value == kInvalidCodePoint ? U'\uFFFD' : point.value;
 }
 
 Index display_width(std::string_view text) {

@@ -134,8 +134,9 @@ Trainer::Update Trainer::update() {
 
 void Trainer::log(const Update& update) {
   const double time = now();
+  timed_tokens_ += update.tokens;
   const double mean_loss = state_.loss_sum / static_cast<double>(state_.loss_tokens);
-  const double speed = static_cast<double>(state_.loss_tokens) / std::max(time - logged_at_, 1e-9);
+  const double speed = static_cast<double>(timed_tokens_) / std::max(time - logged_at_, 1e-9);
   const double done = static_cast<double>(state_.step), left = static_cast<double>(config().steps) - done;
   progress_.update({state_.step, config().steps, state_.epoch + 1, mean_loss, update.learning_rate, speed,
                     elapsed_seconds() / done * left});
@@ -144,6 +145,7 @@ void Trainer::log(const Update& update) {
                        memory_statistics().peak_bytes, elapsed_seconds()});
   state_.loss_sum = 0;
   state_.loss_tokens = 0;
+  timed_tokens_ = 0;
   logged_at_ = time;
 }
 

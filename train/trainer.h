@@ -4,8 +4,7 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <string>
+#include <vector>
 
 #include "weft/data/batch.h"
 #include "weft/optim/schedule.h"
@@ -78,6 +77,7 @@ class Trainer {
   Tape tape_;
   double started_ = 0;
   double logged_at_ = 0;
+  Index timed_tokens_ = 0;  // target tokens since then; a resumed run has not timed all of state_.loss_tokens
 };
 
 }  // namespace weft
