@@ -14,8 +14,8 @@ namespace {
 
 constexpr bool kDouble = sizeof(real) == sizeof(double);
 constexpr double kStep = kDouble ? 0x1p-8 : 0x1p-4;  // the first step, for an element of magnitude up to 1
-constexpr int kTries = 4;                             // how often the step is made smaller at a kink
-constexpr double kFloor = kDouble ? 1e-6 : 1e-2;      // about the noise of a difference, where a gradient is zero
+constexpr int kTries = 4;                            // how often the step is made smaller at a kink
+constexpr double kFloor = kDouble ? 1e-6 : 1e-2;     // about the noise of a difference, where a gradient is zero
 
 /// Weights that no mistake is likely to be orthogonal to, none of them near zero.
 Tensor random_weights(const Shape& shape) {

@@ -94,7 +94,7 @@ Var add_positions(const Var& x, const Var& table, const Ragged& rows, Index firs
 struct AttentionOptions {
   Index heads = 1;
   bool causal = false;  ///< query i of a sequence sees keys 0 to i only (then both sides have the same rows)
-  DropoutMask dropout;      ///< on the attention weights
+  DropoutMask dropout;  ///< on the attention weights
   /// Where to put the attention weights (before dropout): for each sequence a tensor [heads, queries, keys]. Null: nowhere.
   std::vector<Tensor>* weights = nullptr;
 };

@@ -14,8 +14,8 @@ Spread spread_of(std::string_view op, const Var& a, const Var& b) {
     if (b.shape().rank() == 1 && b.shape()[0] == a.cols()) return Spread::kRow;
     if (b.shape().size() == 1) return Spread::kScalar;
   }
-  throw ShapeError(fmt::format("[{}] b {} must have the shape of a {}, or be a row of its {} columns, or one element", op,
-                               to_string(b.shape()), to_string(a.shape()), a.cols()));
+  throw ShapeError(fmt::format("[{}] b {} must have the shape of a {}, or be a row of its {} columns, or one element",
+                               op, to_string(b.shape()), to_string(a.shape()), a.cols()));
 }
 
 Var binary_op(std::string_view op, Binary function, const Var& a, const Var& b) {

@@ -19,31 +19,31 @@ Var matmul(const Var& a, const Var& b, bool transpose_a, bool transpose_b) {
                                  transpose_b ? " transposed" : ""));
   }
   Tensor y({M, N});
-  gemm(M, N, K, 1, {a.value().data(), a.cols(), transpose_a}, {b.value().data(), b.cols(), transpose_b}, 0, y.data(), N);
+  gemm(M, N, K, 1, {a.value().data(), a.cols(), transpose_a}, {b.value().data(), b.cols(), transpose_b}, 0, y.data(),
+       N);
   Tape* tape = tape_of(a, b);
   if (tape == nullptr) return y;
-  return tape->record(
-      "matmul", std::move(y),
-      [=, a = a.slot(), b = b.slot(), A = b.slot() ? a.value() : Tensor(), B = a.slot() ? b.value() : Tensor()](
-          const Tensor& dy, Tape& t) {
-        const Matrix g{dy.data(), N}, g_transposed{dy.data(), N, true};
-        if (const Dst da = t.sink(a)) {
-          const Matrix other{B.data(), B.cols(), !transpose_b};
-          if (transpose_a) {  // a^T has gradient g op(b)^T, so a has op(b) g^T
-            gemm(K, M, N, 1, {B.data(), B.cols(), transpose_b}, g_transposed, da.beta, da.data, M);
-          } else {
-            gemm(M, K, N, 1, g, other, da.beta, da.data, K);
-          }
-        }
-        if (const Dst db = t.sink(b)) {
-          const Matrix other{A.data(), A.cols(), !transpose_a};
-          if (transpose_b) {
-            gemm(N, K, M, 1, g_transposed, {A.data(), A.cols(), transpose_a}, db.beta, db.data, K);
-          } else {
-            gemm(K, N, M, 1, other, g, db.beta, db.data, N);
-          }
-        }
-      });
+  return tape->record("matmul", std::move(y),
+                      [=, a = a.slot(), b = b.slot(), A = b.slot() ? a.value() : Tensor(),
+                       B = a.slot() ? b.value() : Tensor()](const Tensor& dy, Tape& t) {
+                        const Matrix g{dy.data(), N}, g_transposed{dy.data(), N, true};
+                        if (const Dst da = t.sink(a)) {
+                          const Matrix other{B.data(), B.cols(), !transpose_b};
+                          if (transpose_a) {  // a^T has gradient g op(b)^T, so a has op(b) g^T
+                            gemm(K, M, N, 1, {B.data(), B.cols(), transpose_b}, g_transposed, da.beta, da.data, M);
+                          } else {
+                            gemm(M, K, N, 1, g, other, da.beta, da.data, K);
+                          }
+                        }
+                        if (const Dst db = t.sink(b)) {
+                          const Matrix other{A.data(), A.cols(), !transpose_a};
+                          if (transpose_b) {
+                            gemm(N, K, M, 1, g_transposed, {A.data(), A.cols(), transpose_a}, db.beta, db.data, K);
+                          } else {
+                            gemm(K, N, M, 1, other, g, db.beta, db.data, N);
+                          }
+                        }
+                      });
 }
 
 Var linear(const Var& x, const Var& weight, const Var& bias, Activation activation) {

@@ -67,22 +67,22 @@ Var add_norm(const Var& x, const Var& y, const Var& gain, const Var& shift, real
            sum.data(), result.data(), mean.data(), rstd.data());
   Tape* tape = tape_of(x, y, gain, shift);
   if (tape == nullptr) return result;
-  return tape->record(
-      "add_norm", std::move(result),
-      [=, x = x.slot(), y = y.slot(), gain = gain.slot(), shift = shift.slot(), G = gain.value()](const Tensor& dy,
-                                                                                                  Tape& t) {
-        Tensor ds = x || y ? Tensor(dy.shape()) : Tensor();
-        const Dst dgain = t.sink(gain), dshift = t.sink(shift);  // in the kernel's order: they may be one variable
-        layer_norm_backward(T, D, sum.data(), G.data(), mean.data(), rstd.data(), dy.data(), {ds.data(), 0}, dgain,
-                            dshift);
-        if (!x && !y) return;
-        if (dropout.probability > 0) {
-          dropout_rows(dropout, T, D, ds.data(), t.sink(y));
-        } else {
-          t.give(y, ds);
-        }
-        t.give(x, ds);
-      });
+  return tape->record("add_norm", std::move(result),
+                      [=, x = x.slot(), y = y.slot(), gain = gain.slot(), shift = shift.slot(), G = gain.value()](
+                          const Tensor& dy, Tape& t) {
+                        Tensor ds = x || y ? Tensor(dy.shape()) : Tensor();
+                        const Dst dgain = t.sink(gain),
+                                  dshift = t.sink(shift);  // in the kernel's order: they may be one variable
+                        layer_norm_backward(T, D, sum.data(), G.data(), mean.data(), rstd.data(), dy.data(),
+                                            {ds.data(), 0}, dgain, dshift);
+                        if (!x && !y) return;
+                        if (dropout.probability > 0) {
+                          dropout_rows(dropout, T, D, ds.data(), t.sink(y));
+                        } else {
+                          t.give(y, ds);
+                        }
+                        t.give(x, ds);
+                      });
 }
 
 }  // namespace weft

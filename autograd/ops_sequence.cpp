@@ -51,7 +51,8 @@ Var attention_op(std::string_view op, Tape* tape, const Columns& q, const Column
   Tensor weights;
   if (options.weights != nullptr) {
     Index size = 0;
-    for (Index s = 0; s < query_rows.sequences(); ++s) size += options.heads * query_rows.length(s) * key_rows.length(s);
+    for (Index s = 0; s < query_rows.sequences(); ++s)
+      size += options.heads * query_rows.length(s) * key_rows.length(s);
     weights = Tensor({size});
   }
   attention(a, y.data(), log_sum.data(), weights.data());
@@ -112,10 +113,11 @@ Var add_positions(const Var& x, const Var& table, const Ragged& rows, Index firs
   Tape* tape = tape_of(x, table);
   if (tape == nullptr) return y;
   const auto offsets = tape->keep(rows.offsets());
-  return tape->record("add_positions", std::move(y), [=, x = x.slot(), table = table.slot()](const Tensor& dy, Tape& t) {
-    add_positions_backward(offsets, P, D, first, dy.data(), t.sink(table));
-    t.give(x, dy);
-  });
+  return tape->record("add_positions", std::move(y),
+                      [=, x = x.slot(), table = table.slot()](const Tensor& dy, Tape& t) {
+                        add_positions_backward(offsets, P, D, first, dy.data(), t.sink(table));
+                        t.give(x, dy);
+                      });
 }
 
 Var attention(const Var& query, const Var& key, const Var& value, const Ragged& query_rows, const Ragged& key_rows,
@@ -128,8 +130,10 @@ Var attention(const Var& query, const Var& key, const Var& value, const Ragged& 
                                  to_string(key.shape())));
   }
   const real* shared = query.value().data();
-  if (query.slot() && ((key.slot() && key.value().data() == shared) || (value.slot() && value.value().data() == shared))) {
-    throw ShapeError("[attention] query, key and value must be different variables; use self_attention for a joint one");
+  if (query.slot() &&
+      ((key.slot() && key.value().data() == shared) || (value.slot() && value.value().data() == shared))) {
+    throw ShapeError(
+        "[attention] query, key and value must be different variables; use self_attention for a joint one");
   }
   return attention_op("attention", tape_of(query, key, value), columns(query, 0), columns(key, 0), columns(value, 0),
                       query.cols(), query_rows, key_rows, options);
@@ -151,8 +155,8 @@ Var cross_attention(const Var& query, const Var& kv, const Ragged& query_rows, c
   require_rows("cross_attention", "kv", kv, key_rows);
   const Index d_model = query.cols();
   if (kv.cols() != 2 * d_model) {
-    throw ShapeError(fmt::format("[cross_attention] kv {} must have twice the columns of query {}", to_string(kv.shape()),
-                                 to_string(query.shape())));
+    throw ShapeError(fmt::format("[cross_attention] kv {} must have twice the columns of query {}",
+                                 to_string(kv.shape()), to_string(query.shape())));
   }
   return attention_op("cross_attention", tape_of(query, kv), columns(query, 0), columns(kv, 0), columns(kv, d_model),
                       d_model, query_rows, key_rows, options);

@@ -13,9 +13,15 @@ Var reduce(std::string_view op, const Var& x, Over over, real factor) {
   const Index T = x.rows(), D = x.cols();
   Tensor y(over == Over::kAll ? Shape{1} : over == Over::kRows ? Shape{D} : Shape{T});
   switch (over) {
-    case Over::kAll: *y.data() = static_cast<real>(sum_all(x.value().size(), x.value().data())); break;
-    case Over::kRows: sum_rows(T, D, x.value().data(), {y.data(), 0}); break;
-    case Over::kColumns: sum_columns(T, D, x.value().data(), {y.data(), 0}); break;
+    case Over::kAll:
+      *y.data() = static_cast<real>(sum_all(x.value().size(), x.value().data()));
+      break;
+    case Over::kRows:
+      sum_rows(T, D, x.value().data(), {y.data(), 0});
+      break;
+    case Over::kColumns:
+      sum_columns(T, D, x.value().data(), {y.data(), 0});
+      break;
   }
   if (factor != 1) accumulate_scaled(y.size(), factor, y.data(), {y.data(), 0});
   Tape* tape = x.tape();
@@ -75,7 +81,8 @@ Var concat(std::string_view op, std::span<const Var> parts, bool below) {
   Tape* tape = common_tape(parts);
   Index begin = 0;
   for (const Var& part : parts) {
-    copy_block(part.rows(), part.cols(), part.value().data(), part.cols(), {y.data() + (below ? begin * D : begin), 0}, D);
+    copy_block(part.rows(), part.cols(), part.value().data(), part.cols(), {y.data() + (below ? begin * D : begin), 0},
+               D);
     begin += part.shape()[below ? 0 : 1];
   }
   if (tape == nullptr) return y;

@@ -12,7 +12,8 @@ void require_matrix(std::string_view op, std::string_view name, const Var& x) {
   }
 }
 
-void require_shape(std::string_view op, std::string_view name, const Var& x, const Shape& shape, std::string_view rule) {
+void require_shape(std::string_view op, std::string_view name, const Var& x, const Shape& shape,
+                   std::string_view rule) {
   if (!x.defined() || x.shape() != shape) {
     throw ShapeError(fmt::format("[{}] {} {} must be {}: {}", op, name, to_string(x.shape()), to_string(shape), rule));
   }

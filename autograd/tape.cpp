@@ -41,7 +41,8 @@ void* Tape::allocate(std::size_t bytes) {
 
 void Tape::backward(const Var& loss) {
   if (!holds(loss) || loss.value().size() != 1) {
-    throw ShapeError(fmt::format("[backward] loss {} must be one element recorded on this tape", to_string(loss.shape())));
+    throw ShapeError(
+        fmt::format("[backward] loss {} must be one element recorded on this tape", to_string(loss.shape())));
   }
   give(loss.slot(), Tensor::full(loss.shape(), 1));
   while (!records_.empty()) {

@@ -86,11 +86,10 @@ class Tape {
     void* place = allocate(sizeof(Backward));
     auto* closure = new (place) Backward(std::move(backward));
     const Slot slot = new_slot(value.shape(), nullptr);
-    records_.push_back({name, slot, closure,
-                        [](void* object, const Tensor& gradient, Tape& tape) {
-                          (*static_cast<Backward*>(object))(gradient, tape);
-                        },
-                        [](void* object) { static_cast<Backward*>(object)->~Backward(); }});
+    records_.push_back(
+        {name, slot, closure,
+         [](void* object, const Tensor& gradient, Tape& tape) { (*static_cast<Backward*>(object))(gradient, tape); },
+         [](void* object) { static_cast<Backward*>(object)->~Backward(); }});
     return Var(std::move(value), this, slot);
   }
 

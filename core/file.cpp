@@ -101,8 +101,8 @@ std::string read_file(const fs::path& path) {
   while (true) {
     // Grows by doubling from what is there, so it needs no size beforehand and reads pipes too.
     if (filled == bytes.size()) bytes.resize(std::max(kBufferBytes, 2 * filled));
-    const ssize_t count = uninterrupted(
-        [&] { return file_calls().read(file.get(), bytes.data() + filled, bytes.size() - filled); });
+    const ssize_t count =
+        uninterrupted([&] { return file_calls().read(file.get(), bytes.data() + filled, bytes.size() - filled); });
     if (count < 0) fail_reading(path, errno);
     if (count == 0) break;
     filled += static_cast<std::size_t>(count);
@@ -132,13 +132,12 @@ InputFile::~InputFile() {
 
 void InputFile::read_at(std::uint64_t offset, std::span<std::byte> to) const {
   while (!to.empty()) {
-    const ssize_t count = uninterrupted(
-        [&] { return file_calls().pread(file_, to.data(), to.size(), static_cast<off_t>(offset)); });
+    const ssize_t count =
+        uninterrupted([&] { return file_calls().pread(file_, to.data(), to.size(), static_cast<off_t>(offset)); });
     if (count < 0) fail_reading(path_, errno);
     if (count == 0) {
-      throw DataError(
-          fmt::format("{}: ends after {} bytes while it is being read; let nothing else write to it",
-                      path_.string(), offset));
+      throw DataError(fmt::format("{}: ends after {} bytes while it is being read; let nothing else write to it",
+                                  path_.string(), offset));
     }
     offset += static_cast<std::uint64_t>(count);
     to = to.subspan(static_cast<std::size_t>(count));
@@ -156,8 +155,7 @@ void FileWriter::write(std::span<const std::byte> bytes) {
 
 void FileWriter::write_now(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t count =
-        uninterrupted([&] { return file_calls().write(file_, bytes.data(), bytes.size()); });
+    const ssize_t count = uninterrupted([&] { return file_calls().write(file_, bytes.data(), bytes.size()); });
     if (count <= 0) fail_writing(path_, "write", count < 0 ? errno : ENOSPC);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
@@ -208,8 +206,7 @@ void remove_leftovers(const fs::path& path) {
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
   for (fs::directory_iterator i(parent, error), end; !error && i != end; i.increment(error)) {
     const std::string name = i->path().filename().string();
-    if (name.size() <= stem.size() + suffix.size() || !name.starts_with(stem) || !name.ends_with(suffix))
-      continue;
+    if (name.size() <= stem.size() + suffix.size() || !name.starts_with(stem) || !name.ends_with(suffix)) continue;
     const auto digits = std::string_view(name).substr(stem.size(), name.size() - stem.size() - suffix.size());
     if (digits.find_first_not_of("0123456789") == digits.npos) file_calls().unlink(i->path().c_str());
   }

@@ -133,8 +133,8 @@ void attention_backward(const AttentionOperands& a, const real* O, const real* l
   for_heads(a, [&](const Head& h) {
     const Index most = std::min(kBlock, h.queries);
     const auto memory = scratch(2 * most * h.keys + h.keys);
-    real* const P = memory.get();              // weights, then what multiplies V
-    real* const dS = P + most * h.keys;        // gradient of the weights, then of the scores
+    real* const P = memory.get();        // weights, then what multiplies V
+    real* const dS = P + most * h.keys;  // gradient of the weights, then of the scores
     real* const factors = dS + most * h.keys;
     // A block adds to the gradients of all keys; the first block obeys the sinks' beta, or clears keys it does not see.
     const auto clear_unseen = [&](Dst dst, Index stride, Index seen) {

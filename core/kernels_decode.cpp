@@ -19,7 +19,9 @@ void cached_attention(Index rows, const CachedOperands& a, real* O) {
       const Index* ancestors = a.ancestors.data() + r * steps;
       for (Index h = 0; h < a.heads; ++h) {
         const real* q = a.Q + r * a.q_stride + h * a.d_head;
-        const auto key = [&](Index t) { return a.past[static_cast<std::size_t>(t)] + ancestors[t] * 2 * D + h * a.d_head; };
+        const auto key = [&](Index t) {
+          return a.past[static_cast<std::size_t>(t)] + ancestors[t] * 2 * D + h * a.d_head;
+        };
         for (Index t = 0; t < steps; ++t) weights[t] = scale * simd::dot(a.d_head, q, key(t));
         const real largest = simd::max(steps, weights);
 #pragma omp simd

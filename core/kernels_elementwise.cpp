@@ -69,15 +69,24 @@ struct Sigmoid {
 template <class F>
 auto dispatch(Unary function, F f) {
   switch (function) {
-    case Unary::kNeg: return f(Neg{});
-    case Unary::kExp: return f(Exp{});
-    case Unary::kLog: return f(Log{});
-    case Unary::kSqrt: return f(Sqrt{});
-    case Unary::kRelu: return f(Relu{});
-    case Unary::kGelu: return f(Gelu{});
-    case Unary::kSilu: return f(Silu{});
-    case Unary::kTanh: return f(Tanh{});
-    case Unary::kSigmoid: break;
+    case Unary::kNeg:
+      return f(Neg{});
+    case Unary::kExp:
+      return f(Exp{});
+    case Unary::kLog:
+      return f(Log{});
+    case Unary::kSqrt:
+      return f(Sqrt{});
+    case Unary::kRelu:
+      return f(Relu{});
+    case Unary::kGelu:
+      return f(Gelu{});
+    case Unary::kSilu:
+      return f(Silu{});
+    case Unary::kTanh:
+      return f(Tanh{});
+    case Unary::kSigmoid:
+      break;
   }
   return f(Sigmoid{});
 }
@@ -104,10 +113,14 @@ void put_all(Index size, Dst dst, Value value) {
 
 real apply(Binary function, real a, real b) {
   switch (function) {
-    case Binary::kAdd: return a + b;
-    case Binary::kSub: return a - b;
-    case Binary::kMul: return a * b;
-    case Binary::kDiv: break;
+    case Binary::kAdd:
+      return a + b;
+    case Binary::kSub:
+      return a - b;
+    case Binary::kMul:
+      return a * b;
+    case Binary::kDiv:
+      break;
   }
   return a / b;
 }
@@ -116,9 +129,12 @@ real apply(Binary function, real a, real b) {
 template <class F>
 void with_spread(Spread spread, F f) {
   switch (spread) {
-    case Spread::kSame: return f([](Index row_start, Index column) { return row_start + column; });
-    case Spread::kRow: return f([](Index, Index column) { return column; });
-    case Spread::kScalar: break;
+    case Spread::kSame:
+      return f([](Index row_start, Index column) { return row_start + column; });
+    case Spread::kRow:
+      return f([](Index, Index column) { return column; });
+    case Spread::kScalar:
+      break;
   }
   f([](Index, Index) { return Index{0}; });
 }
@@ -184,10 +200,14 @@ void binary_backward_b(Binary function, Spread spread, Index T, Index D, const r
     const auto term = [&](Index start, Index d) {
       const real g = dy[start + d];
       switch (function) {
-        case Binary::kAdd: return g;
-        case Binary::kSub: return -g;
-        case Binary::kMul: return g * a[start + d];
-        case Binary::kDiv: break;
+        case Binary::kAdd:
+          return g;
+        case Binary::kSub:
+          return -g;
+        case Binary::kMul:
+          return g * a[start + d];
+        case Binary::kDiv:
+          break;
       }
       const real divisor = b[at(start, d)];
       return -g * a[start + d] / (divisor * divisor);

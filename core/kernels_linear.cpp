@@ -7,9 +7,12 @@ namespace {
 
 Unary function_of(Activation activation) {
   switch (activation) {
-    case Activation::kGelu: return Unary::kGelu;
-    case Activation::kSilu: return Unary::kSilu;
-    default: return Unary::kRelu;
+    case Activation::kGelu:
+      return Unary::kGelu;
+    case Activation::kSilu:
+      return Unary::kSilu;
+    default:
+      return Unary::kRelu;
   }
 }
 

@@ -117,8 +117,7 @@ void layer_norm_backward(Index T, Index D, const real* x, const real* gain, cons
         const real mean_h = simd::dot(D, g, gain) * inverse;
         const real mean_hn =
             simd::reduce(
-                D,
-                [=](Index d) { return simd::load(g + d) * simd::load(gain + d) * (simd::load(row + d) - m); },
+                D, [=](Index d) { return simd::load(g + d) * simd::load(gain + d) * (simd::load(row + d) - m); },
                 [=](Index d) { return g[d] * gain[d] * (row[d] - m); }) *
             r * inverse;
         put(D, dx, t * D, [=](Index d) { return r * (g[d] * gain[d] - mean_h - (row[d] - m) * r * mean_hn); });
@@ -157,9 +156,8 @@ CrossEntropySums cross_entropy_rows(Index T, Index V, const real* logits, const 
     on_stack.fill({});
     parallel_for(last - first, tile, [&](Index begin, Index end) {
       CrossEntropySums& sums = on_stack[static_cast<std::size_t>(begin / tile)];
-      auto* scratch = dlogits != nullptr
-                          ? nullptr
-                          : static_cast<real*>(pool_allocate(static_cast<std::size_t>(V) * sizeof(real)));
+      auto* scratch =
+          dlogits != nullptr ? nullptr : static_cast<real*>(pool_allocate(static_cast<std::size_t>(V) * sizeof(real)));
       for (Index t = first + begin; t < first + end; ++t) {
         const real* x = logits + t * V;
         const TokenId target = targets[t];
@@ -171,10 +169,10 @@ CrossEntropySums cross_entropy_rows(Index T, Index V, const real* logits, const 
         const auto log_sum = static_cast<double>(largest) + std::log(static_cast<double>(sum));
         const double nll = log_sum - static_cast<double>(target_logit);
         sums.negative_log_likelihood += nll;
-        sums.loss += label_smoothing == 0 ? nll
-                                          : (1 - static_cast<double>(label_smoothing)) * nll +
-                                                static_cast<double>(label_smoothing) *
-                                                    (log_sum - static_cast<double>(mean_logit));
+        sums.loss += label_smoothing == 0
+                         ? nll
+                         : (1 - static_cast<double>(label_smoothing)) * nll +
+                               static_cast<double>(label_smoothing) * (log_sum - static_cast<double>(mean_logit));
         // A NaN among the logits fails every comparison: never correct.
         sums.correct += target_logit >= largest && nll == nll ? 1 : 0;
         if (dlogits != nullptr) {

@@ -15,7 +15,8 @@ Index row_tile(Index columns) { return std::max<Index>(1, 16384 / std::max<Index
 void start_columns(Index rows, Index D, Index begin, Index end, Dst table) {
   if (table.beta == 1) return;
   for (Index r = 0; r < rows; ++r) {
-    for (Index d = begin; d < end; ++d) table.data[r * D + d] = table.beta == 0 ? 0 : table.beta * table.data[r * D + d];
+    for (Index d = begin; d < end; ++d)
+      table.data[r * D + d] = table.beta == 0 ? 0 : table.beta * table.data[r * D + d];
   }
 }
 
@@ -47,7 +48,8 @@ void scatter_rows(std::span<const TokenId> ids, Index V, Index D, real factor, c
 
 void add_positions(std::span<const Index> offsets, Index D, Index first, const real* x, const real* table, real* y) {
   parallel_for(static_cast<Index>(offsets.size()) - 1, 1, [&](Index sequence, Index) {
-    const Index begin = offsets[static_cast<std::size_t>(sequence)], end = offsets[static_cast<std::size_t>(sequence) + 1];
+    const Index begin = offsets[static_cast<std::size_t>(sequence)],
+                end = offsets[static_cast<std::size_t>(sequence) + 1];
     const real* rows = table + first * D;
 #pragma omp simd
     for (Index i = 0; i < (end - begin) * D; ++i) y[begin * D + i] = x[begin * D + i] + rows[i];

@@ -15,7 +15,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kSmallest = 256;   // bytes of size class 0
+constexpr std::size_t kSmallest = 256;    // bytes of size class 0
 constexpr std::size_t kClasses = 4 * 40;  // four for each power of two
 
 /// Stands before each block, in a space of kAlignment bytes.
@@ -91,8 +91,8 @@ class Pool {
 
  private:
   [[noreturn]] static void fail(std::size_t bytes) {
-    throw Error(fmt::format("out of memory: cannot allocate {} bytes for a tensor; use smaller batches or a smaller model",
-                            bytes));
+    throw Error(fmt::format(
+        "out of memory: cannot allocate {} bytes for a tensor; use smaller batches or a smaller model", bytes));
   }
 
   std::mutex mutex_;

@@ -15,8 +15,7 @@
 namespace weft {
 namespace {
 
-static_assert(std::endian::native == std::endian::little,
-              "the format is little-endian and so are our copies");
+static_assert(std::endian::native == std::endian::little, "the format is little-endian and so are our copies");
 
 constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of the reference implementation
@@ -85,12 +84,11 @@ void SafetensorsWriter::add_item(Item item) {
   const auto given = std::visit([](const auto& values) { return values.size(); }, item.values);
   const auto elements = checked_elements(item.shape);
   if (!elements || static_cast<std::size_t>(*elements) != given) {
-    throw ShapeError(fmt::format("tensor {} of shape [{}] cannot be saved from {} values",
-                                 printable(item.name), fmt::join(item.shape, ", "), given));
+    throw ShapeError(fmt::format("tensor {} of shape [{}] cannot be saved from {} values", printable(item.name),
+                                 fmt::join(item.shape, ", "), given));
   }
   if (item.name == "__metadata__" || !names_.insert(item.name).second) {
-    throw CheckpointError(
-        fmt::format("tensor name {} is taken; give each tensor its own", printable(item.name)));
+    throw CheckpointError(fmt::format("tensor name {} is taken; give each tensor its own", printable(item.name)));
   }
   items_.push_back(std::move(item));
 }
@@ -151,8 +149,7 @@ void SafetensorsFile::parse(const SafetensorsOptions& options) {
   std::byte first;
   file_.read_at(kLengthBytes, std::span(&first, 1));
   if (header_bytes > kMaxHeaderBytes || first != std::byte{'{'}) {
-    refuse(path(), "is not a safetensors file: it does not begin as one",
-           "name a file ending in .safetensors");
+    refuse(path(), "is not a safetensors file: it does not begin as one", "name a file ending in .safetensors");
   }
   if (header_bytes > size - kLengthBytes) refuse_cut(path(), size, kLengthBytes + header_bytes);
   std::string text(static_cast<std::size_t>(header_bytes), ' ');
@@ -167,8 +164,7 @@ void SafetensorsFile::parse(const SafetensorsOptions& options) {
   if (data_bytes > size - data_begin_) refuse_cut(path(), size, data_begin_ + data_bytes);
   if (data_bytes < size - data_begin_) {
     refuse(path(),
-           fmt::format("is damaged: {} bytes where {} are expected", grouped(size),
-                       grouped(data_begin_ + data_bytes)),
+           fmt::format("is damaged: {} bytes where {} are expected", grouped(size), grouped(data_begin_ + data_bytes)),
            kMendDamage);
   }
   check_sum(length, std::move(text), options);
@@ -179,8 +175,7 @@ void SafetensorsFile::check_sum(std::span<const std::byte> length, std::string h
   const auto stored = metadata_.find(kChecksumKey);
   if (stored == metadata_.end()) {
     if (options.require_checksum) {
-      refuse(path(), fmt::format("is damaged or not from Weft (no {} in its metadata)", kChecksumKey),
-             kMendDamage);
+      refuse(path(), fmt::format("is damaged or not from Weft (no {} in its metadata)", kChecksumKey), kMendDamage);
     }
     return;
   }
@@ -198,8 +193,7 @@ void SafetensorsFile::check_sum(std::span<const std::byte> length, std::string h
     checksum.add(part);
   }
   if (checksum.digits() != stored->second) {
-    refuse(path(),
-           fmt::format("is damaged (checksum {}, expected {})", checksum.digits(), printable(stored->second)),
+    refuse(path(), fmt::format("is damaged (checksum {}, expected {})", checksum.digits(), printable(stored->second)),
            kMendDamage);
   }
   metadata_.erase(stored);
@@ -242,8 +236,7 @@ void SafetensorsFile::read_as(std::string_view name, std::span<T> values) const 
     while (!values.empty()) {
       const auto part = std::span(chunk).first(std::min(values.size(), chunk.size()));
       file_.read_at(offset, std::as_writable_bytes(part));
-      std::transform(part.begin(), part.end(), values.begin(),
-                     [](Other value) { return static_cast<T>(value); });
+      std::transform(part.begin(), part.end(), values.begin(), [](Other value) { return static_cast<T>(value); });
       offset += part.size_bytes();
       values = values.subspan(part.size());
     }

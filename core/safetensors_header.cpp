@@ -19,9 +19,8 @@ using nlohmann::json;
 const std::string kMetadataKey = "__metadata__";
 
 [[noreturn]] void refuse(const std::filesystem::path& path, std::string_view what) {
-  throw CheckpointError(
-      fmt::format("{}: is not a safetensors file, or damaged: {}; copy it again or use another checkpoint",
-                  path.string(), what));
+  throw CheckpointError(fmt::format(
+      "{}: is not a safetensors file, or damaged: {}; copy it again or use another checkpoint", path.string(), what));
 }
 
 /// Bytes of one element, or nullopt for a type that we do not know and whose data we leave alone.
@@ -50,8 +49,7 @@ Parsed parse_json(const std::filesystem::path& path, const std::string& text) {
     } else if (event == json::parse_event_t::key) {
       const auto& key = parsed.get_ref<const std::string&>();
       if (level >= keys.size()) refuse(path, "its header is nested too deeply");
-      if (!keys[level].insert(key).second)
-        refuse(path, fmt::format("its header has {} twice", printable(key)));
+      if (!keys[level].insert(key).second) refuse(path, fmt::format("its header has {} twice", printable(key)));
       if (depth == 1 && key != kMetadataKey) header.names.push_back(key);
     }
     return true;
@@ -122,9 +120,7 @@ std::optional<Index> checked_elements(const std::vector<Index>& shape) {
   return product;
 }
 
-std::string printable(std::string_view text) {
-  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
-}
+std::string printable(std::string_view text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
 
 SafetensorsHeader parse_safetensors_header(const std::filesystem::path& path, const std::string& text) {
   const Parsed parsed = parse_json(path, text);
@@ -148,8 +144,7 @@ SafetensorsHeader parse_safetensors_header(const std::filesystem::path& path, co
   std::uint64_t end = 0;
   for (const SafetensorsEntry& entry : header.entries) {
     if (entry.begin != end) {
-      refuse(path,
-             fmt::format("the data of tensor {} do not begin where those before end", printable(entry.name)));
+      refuse(path, fmt::format("the data of tensor {} do not begin where those before end", printable(entry.name)));
     }
     end = entry.end;
   }
@@ -160,16 +155,14 @@ std::string format_safetensors_header(const SafetensorsHeader& header) {
   try {
     std::string text = fmt::format(R"({{"{}":{})", kMetadataKey, json(header.metadata).dump());
     for (const SafetensorsEntry& entry : header.entries) {
-      text +=
-          fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", json(entry.name).dump(),
-                      entry.dtype, fmt::join(entry.shape, ","), entry.begin, entry.end);
+      text += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", json(entry.name).dump(),
+                          entry.dtype, fmt::join(entry.shape, ","), entry.begin, entry.end);
     }
     text += "}";
     text.resize((text.size() + 7) / 8 * 8, ' ');
     return text;
   } catch (const json::type_error&) {
-    throw CheckpointError(
-        "a tensor name or metadata text is not UTF-8 and cannot be saved; convert it to UTF-8");
+    throw CheckpointError("a tensor name or metadata text is not UTF-8 and cannot be saved; convert it to UTF-8");
   }
 }
 

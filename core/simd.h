@@ -48,17 +48,24 @@ inline real reduce(Index n, VectorTerm vector_term, Term term) {
 }
 
 inline real sum(Index n, const real* x) {
-  return reduce(n, [=](Index i) { return load(x + i); }, [=](Index i) { return x[i]; });
+  return reduce(
+      n, [=](Index i) { return load(x + i); }, [=](Index i) { return x[i]; });
 }
 
 inline real dot(Index n, const real* x, const real* y) {
-  return reduce(n, [=](Index i) { return load(x + i) * load(y + i); }, [=](Index i) { return x[i] * y[i]; });
+  return reduce(
+      n, [=](Index i) { return load(x + i) * load(y + i); }, [=](Index i) { return x[i] * y[i]; });
 }
 
 /// The sum of (x - center)^2.
 inline real sum_of_squares(Index n, const real* x, real center) {
-  return reduce(n, [=](Index i) { const Vec d = load(x + i) - center; return d * d; },
-                [=](Index i) { return (x[i] - center) * (x[i] - center); });
+  return reduce(
+      n,
+      [=](Index i) {
+        const Vec d = load(x + i) - center;
+        return d * d;
+      },
+      [=](Index i) { return (x[i] - center) * (x[i] - center); });
 }
 
 /// The largest element; minus infinity for none. A NaN may or may not be found.

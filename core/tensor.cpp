@@ -21,7 +21,8 @@ Shape::Shape(std::initializer_list<Index> lengths) {
     throw ShapeError(fmt::format("[shape] {} dimensions; a tensor has at most {}", lengths.size(), kMaxRank));
   }
   for (const Index length : lengths) {
-    if (length < 0) throw ShapeError(fmt::format("[shape] length {} of dimension {}; must be at least 0", length, rank_));
+    if (length < 0)
+      throw ShapeError(fmt::format("[shape] length {} of dimension {}; must be at least 0", length, rank_));
     lengths_[static_cast<std::size_t>(rank_++)] = length;
   }
   Index product = 1;
@@ -79,8 +80,8 @@ Tensor Tensor::full(const Shape& shape, real value) {
 
 Tensor Tensor::of(const Shape& shape, std::span<const real> values) {
   if (static_cast<Index>(values.size()) != shape.size()) {
-    throw ShapeError(fmt::format("[tensor] {} values for shape {}, which has {}", values.size(), to_string(shape),
-                                 shape.size()));
+    throw ShapeError(
+        fmt::format("[tensor] {} values for shape {}, which has {}", values.size(), to_string(shape), shape.size()));
   }
   Tensor tensor(shape);
   std::copy(values.begin(), values.end(), tensor.data());
@@ -96,8 +97,8 @@ real Tensor::item() const {
 
 Tensor Tensor::reshaped(const Shape& shape) const {
   if (shape.size() != size()) {
-    throw ShapeError(fmt::format("[reshape] {} has {} elements, {} has {}; the numbers must be equal", to_string(shape_),
-                                 size(), to_string(shape), shape.size()));
+    throw ShapeError(fmt::format("[reshape] {} has {} elements, {} has {}; the numbers must be equal",
+                                 to_string(shape_), size(), to_string(shape), shape.size()));
   }
   Tensor tensor = *this;
   tensor.shape_ = shape;
@@ -111,10 +112,17 @@ Tensor Tensor::row_range(Index begin, Index end) const {
   Shape shape;
   const Index count = end - begin;
   switch (shape_.rank()) {
-    case 1: shape = {count}; break;
-    case 2: shape = {count, shape_[1]}; break;
-    case 3: shape = {count, shape_[1], shape_[2]}; break;
-    default: shape = {count, shape_[1], shape_[2], shape_[3]};
+    case 1:
+      shape = {count};
+      break;
+    case 2:
+      shape = {count, shape_[1]};
+      break;
+    case 3:
+      shape = {count, shape_[1], shape_[2]};
+      break;
+    default:
+      shape = {count, shape_[1], shape_[2], shape_[3]};
   }
   return view(shape_[0] == 0 ? 0 : begin * (size() / shape_[0]), shape);
 }

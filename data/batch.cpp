@@ -81,8 +81,8 @@ BatchPlan::BatchPlan(const Corpus& corpus, Index batch_tokens, std::uint64_t see
   if (corpus.size() == 0) throw DataError("cannot plan batches of a corpus without sentence pairs");
   lengths_.reserve(static_cast<std::size_t>(corpus.size()));
   for (Index i = 0; i < corpus.size(); ++i) {
-    lengths_.push_back({static_cast<std::int32_t>(corpus.target.length(i)),
-                        static_cast<std::int32_t>(corpus.source.length(i))});
+    lengths_.push_back(
+        {static_cast<std::int32_t>(corpus.target.length(i)), static_cast<std::int32_t>(corpus.source.length(i))});
   }
 }
 
@@ -124,8 +124,7 @@ std::vector<std::vector<Index>> batches_by_length(const Corpus& corpus, Index ba
     return std::pair(corpus.target.length(a), corpus.source.length(a)) <
            std::pair(corpus.target.length(b), corpus.source.length(b));
   });
-  return cut(order, batch_tokens,
-             [&](Index i) { return corpus.source.length(i) + corpus.target.length(i) + 2; });
+  return cut(order, batch_tokens, [&](Index i) { return corpus.source.length(i) + corpus.target.length(i) + 2; });
 }
 
 std::vector<std::vector<Index>> batches_by_length(const EncodedText& source, Index batch_tokens) {

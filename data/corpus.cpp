@@ -24,8 +24,8 @@ Index count_unknown(std::span<const TokenId> ids) {
   return static_cast<Index>(std::count(ids.begin(), ids.end(), kUnknown));
 }
 
-void encode_pair(const ParallelText& text, const TextEncoder& source, const TextEncoder& target,
-                 Index max_length, Index line, Tile& tile) {
+void encode_pair(const ParallelText& text, const TextEncoder& source, const TextEncoder& target, Index max_length,
+                 Index line, Tile& tile) {
   const std::string& source_line = text.source[static_cast<std::size_t>(line)];
   const std::string& target_line = text.target[static_cast<std::size_t>(line)];
   CorpusReport& report = tile.report;
@@ -63,7 +63,7 @@ void append(const Tile& tile, EncodedCorpus& whole) {
   append(tile.corpus.source, whole.corpus.source);
   append(tile.corpus.target, whole.corpus.target);
   whole.corpus.line.insert(whole.corpus.line.end(), tile.corpus.line.begin(), tile.corpus.line.end());
-  for (Index CorpusReport::* count :
+  for (Index CorpusReport::*count :
        {&CorpusReport::pairs, &CorpusReport::kept, &CorpusReport::blank, &CorpusReport::too_long,
         &CorpusReport::source_tokens, &CorpusReport::target_tokens, &CorpusReport::source_unknown,
         &CorpusReport::target_unknown}) {
@@ -81,7 +81,8 @@ std::string CorpusReport::summary() const {
   std::string text = fmt::format("{} of {} pairs kept", kept, pairs);
   if (kept < pairs) text += fmt::format(" ({} dropped as blank on a side, {} as too long)", blank, too_long);
   return text + fmt::format("; {} source tokens ({:.2f} % unknown), {} target tokens ({:.2f} % unknown)", source_tokens,
-                            percent(source_unknown, source_tokens), target_tokens, percent(target_unknown, target_tokens));
+                            percent(source_unknown, source_tokens), target_tokens,
+                            percent(target_unknown, target_tokens));
 }
 
 EncodedCorpus encode_corpus(const ParallelText& text, const TextEncoder& source, const TextEncoder& target,
@@ -103,10 +104,9 @@ EncodedCorpus encode_corpus(const ParallelText& text, const TextEncoder& source,
   }
   const CorpusReport& report = result.report;
   if (report.kept == 0) {
-    throw DataError(
-        fmt::format("{}: no pair is left of {} ({} blank, {} with more than {} tokens on a side); {}", name,
-                    report.pairs, report.blank, report.too_long, max_length,
-                    report.too_long > 0 ? "raise max_length" : "give a text with sentences on both sides"));
+    throw DataError(fmt::format("{}: no pair is left of {} ({} blank, {} with more than {} tokens on a side); {}", name,
+                                report.pairs, report.blank, report.too_long, max_length,
+                                report.too_long > 0 ? "raise max_length" : "give a text with sentences on both sides"));
   }
   return result;
 }

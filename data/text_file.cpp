@@ -41,8 +41,8 @@ bool LineReader::next(std::string& line) {
   ++line_number_;
   if (line_number_ == 1) {
     if (line.starts_with("\xFF\xFE") || line.starts_with("\xFE\xFF")) {
-      throw DataError(fmt::format(
-          "{}: this is UTF-16; convert the file, for example with iconv -f utf-16 -t utf-8", name_));
+      throw DataError(
+          fmt::format("{}: this is UTF-16; convert the file, for example with iconv -f utf-16 -t utf-8", name_));
     }
     if (line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
   }
@@ -56,11 +56,10 @@ std::optional<TextProblem> text_problem(std::string_view line) {
     if (length == 0) {
       const auto byte = static_cast<unsigned char>(line[at]);
       return TextProblem{static_cast<Index>(at) + 1,
-                         byte == 0
-                             ? "NUL byte; remove it, or convert the file to UTF-8 if it is UTF-16"
-                             : fmt::format("not UTF-8 (byte 0x{:02X}); convert the file, for example with "
-                                           "iconv -f latin1 -t utf-8",
-                                           byte)};
+                         byte == 0 ? "NUL byte; remove it, or convert the file to UTF-8 if it is UTF-16"
+                                   : fmt::format("not UTF-8 (byte 0x{:02X}); convert the file, for example with "
+                                                 "iconv -f latin1 -t utf-8",
+                                                 byte)};
     }
     at += length;
   }
@@ -105,8 +104,7 @@ std::vector<std::string> read_lines(const std::filesystem::path& path) {
   std::string line;
   while (reader.next(line)) {
     if (const auto problem = text_problem(line)) {
-      throw DataError(
-          fmt::format("{}:{}:{}: {}", name, reader.line_number(), problem->column, problem->what));
+      throw DataError(fmt::format("{}:{}:{}: {}", name, reader.line_number(), problem->column, problem->what));
     }
     lines.push_back(line);
   }
@@ -119,9 +117,8 @@ ParallelText read_parallel(const std::filesystem::path& source, const std::files
   drop_surplus_blanks(text.source, target_lines);
   drop_surplus_blanks(text.target, source_lines);
   if (text.source.size() != text.target.size()) {
-    throw DataError(
-        fmt::format("{} has {} lines but {} has {}; line n of one file must translate line n of the other",
-                    source.string(), source_lines, target.string(), target_lines));
+    throw DataError(fmt::format("{} has {} lines but {} has {}; line n of one file must translate line n of the other",
+                                source.string(), source_lines, target.string(), target_lines));
   }
   return text;
 }

@@ -117,8 +117,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name, bool lowercase)
   if (name == "word") return std::make_unique<WordTokenizer>(lowercase);
   if (name == "whitespace") return std::make_unique<WhitespaceTokenizer>(lowercase);
   if (name == "character") return std::make_unique<CharacterTokenizer>(lowercase);
-  throw ConfigError(
-      fmt::format("tokenizer \"{}\" is not known; use one of word, whitespace, character", name));
+  throw ConfigError(fmt::format("tokenizer \"{}\" is not known; use one of word, whitespace, character", name));
 }
 
 }  // namespace weft

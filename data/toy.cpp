@@ -36,13 +36,11 @@ void append(ParallelText& text, std::string source, std::string target) {
 
 /// Jane visits Africa in September, however it is put: the sentence by which a trained model is first judged.
 bool is_showpiece(const std::string& french) {
-  return french.find("Jane visite l'Afrique") != std::string::npos &&
-         french.find("septembre") != std::string::npos;
+  return french.find("Jane visite l'Afrique") != std::string::npos && french.find("septembre") != std::string::npos;
 }
 
 /// Draws `seen` sentences without and `unseen` with a pair that is kept out of train, in mixed order.
-ParallelText draw_language(Side side, Index seen, Index unseen, Random random,
-                           ParallelText* unseen_text = nullptr) {
+ParallelText draw_language(Side side, Index seen, Index unseen, Random random, ParallelText* unseen_text = nullptr) {
   ParallelText text;
   std::set<std::string> used;
   while (seen + unseen > 0) {
@@ -67,8 +65,7 @@ struct SequenceTask {
 
 constexpr SequenceTask kSequenceTasks[] = {
     {"copy", 20, [](std::vector<std::uint64_t>&) {}},
-    {"reverse", 25,
-     [](std::vector<std::uint64_t>& numbers) { std::reverse(numbers.begin(), numbers.end()); }},
+    {"reverse", 25, [](std::vector<std::uint64_t>& numbers) { std::reverse(numbers.begin(), numbers.end()); }},
     {"sort", 15, [](std::vector<std::uint64_t>& numbers) { std::sort(numbers.begin(), numbers.end()); }},
 };
 
@@ -117,14 +114,12 @@ std::vector<std::pair<std::string, ParallelText>> make_toy(std::string_view task
                                                            std::uint64_t seed) {
   const std::vector<std::string> known = toy_tasks();
   if (std::find(known.begin(), known.end(), task) == known.end()) {
-    throw ConfigError(
-        fmt::format("{} is not a toy task; the toy tasks are {}", task, fmt::join(known, ", ")));
+    throw ConfigError(fmt::format("{} is not a toy task; the toy tasks are {}", task, fmt::join(known, ", ")));
   }
   const bool language = task == "fr-en";
   const Index count = pairs.value_or(language ? 60'000 : 50'000);
   if (count < 1 || count > kMostPairs) {
-    throw ConfigError(
-        fmt::format("toy task {} with {} pairs; give a number from 1 to {}", task, count, kMostPairs));
+    throw ConfigError(fmt::format("toy task {} with {} pairs; give a number from 1 to {}", task, count, kMostPairs));
   }
   const Index held_out = std::clamp<Index>(count / 10, 1, kMostHeldOut);
   const auto stream = [&](std::string_view split) { return Random(seed, random_site(split)); };
@@ -142,13 +137,11 @@ std::vector<std::pair<std::string, ParallelText>> make_toy(std::string_view task
   const auto draw = [&](Side side, Index size, std::string_view split) {
     return draw_sequences(sequence, side, 1, sequence.longest, size, stream(split));
   };
-  std::vector<std::pair<std::string, ParallelText>> splits = {
-      {"train", draw(Side::kTrain, count, "train")},
-      {"valid", draw(Side::kValid, held_out, "valid")},
-      {"test", draw(Side::kTest, held_out, "test")}};
+  std::vector<std::pair<std::string, ParallelText>> splits = {{"train", draw(Side::kTrain, count, "train")},
+                                                              {"valid", draw(Side::kValid, held_out, "valid")},
+                                                              {"test", draw(Side::kTest, held_out, "test")}};
   if (task == "reverse") {
-    splits.emplace_back("test_long",
-                        draw_sequences(sequence, Side::kTest, 26, 30, held_out, stream("test_long")));
+    splits.emplace_back("test_long", draw_sequences(sequence, Side::kTest, 26, 30, held_out, stream("test_long")));
   }
   return splits;
 }

@@ -38,7 +38,6 @@ std::vector<std::pair<std::string, ParallelText>> make_toy(std::string_view task
 
 /// Writes the splits as <split>.src and <split>.trg into a directory, made if missing. Each file appears
 /// whole or not at all. Throws DataError if the directory cannot be made, Error if a file cannot be written.
-void write_toy(const std::vector<std::pair<std::string, ParallelText>>& splits,
-               const std::filesystem::path& directory);
+void write_toy(const std::vector<std::pair<std::string, ParallelText>>& splits, const std::filesystem::path& directory);
 
 }  // namespace weft

@@ -9,9 +9,7 @@
 namespace weft::toy {
 namespace {
 
-unsigned when(Tense tense) {
-  return tense == Tense::kPresent ? kNow : tense == Tense::kPast ? kThen : kAhead;
-}
+unsigned when(Tense tense) { return tense == Tense::kPresent ? kNow : tense == Tense::kPast ? kThen : kAhead; }
 
 Phrase draw_time(Random& random, Tense tense, bool deictic_only) {
   constexpr TimeKind kKinds[] = {TimeKind::kMonth, TimeKind::kDeictic, TimeKind::kDay, TimeKind::kHour,
@@ -20,9 +18,8 @@ Phrase draw_time(Random& random, Tense tense, bool deictic_only) {
   if (!deictic_only) {
     kind = kKinds[draw_weighted(random, {34, 26, 14, 16, tense == Tense::kPresent ? 0 : 10})];
   }
-  const TimePhrase& time = draw_if(random, time_phrases(), [&](const TimePhrase& t) {
-    return t.kind == kind && (t.when & when(tense)) != 0;
-  });
+  const TimePhrase& time = draw_if(random, time_phrases(),
+                                   [&](const TimePhrase& t) { return t.kind == kind && (t.when & when(tense)) != 0; });
   Phrase words;
   add(words.french, time.french);
   add(words.english, time.english);
@@ -117,16 +114,14 @@ void draw_complements(Random& random, Clause& clause) {
         if (frame == Frame::kStay) {
           clause.object = draw_where(random);
         } else {
-          clause.object =
-              chance(random, 0.5) ? region_at(region, "to") : place_at(draw_from(random, places()), true);
+          clause.object = chance(random, 0.5) ? region_at(region, "to") : place_at(draw_from(random, places()), true);
         }
       }
       place_fits = false;
       break;
     case Frame::kLive:
       if (place_fits) {
-        clause.object =
-            chance(random, 0.75) ? region_at(region, "in") : place_near(draw_from(random, places()));
+        clause.object = chance(random, 0.75) ? region_at(region, "in") : place_near(draw_from(random, places()));
       }
       place_fits = false;
       break;
@@ -141,8 +136,8 @@ void draw_complements(Random& random, Clause& clause) {
       break;
     case Frame::kGame:
     case Frame::kInstrument:
-      clause.object = frame == Frame::kGame ? play("à", draw_from(random, games()))
-                                            : play("de", draw_from(random, instruments()));
+      clause.object =
+          frame == Frame::kGame ? play("à", draw_from(random, games())) : play("de", draw_from(random, instruments()));
       if (chance(random, 0.3)) clause.place = draw_companion(random, clause.subject);
       break;
     case Frame::kSpeak:
@@ -204,8 +199,7 @@ void add_reason(Random& random, Clause& clause) {
   reason.tense = clause.tense == Tense::kPast ? Tense::kPast : Tense::kPresent;
   clause.time = {{"parce", "que", pronoun.french}, {"because", pronoun.english}};
   add(clause.time, {french_verbs(reason), {english_verbs(reason).auxiliary}});
-  add(clause.time,
-      {{state.form(she ? Gender::kFeminine : Gender::kMasculine, subject.plural())}, {state.english}});
+  add(clause.time, {{state.form(she ? Gender::kFeminine : Gender::kMasculine, subject.plural())}, {state.english}});
 }
 
 void draw_verbal(Random& random, Clause& clause) {
@@ -231,8 +225,7 @@ void draw_verbal(Random& random, Clause& clause) {
   const bool stative = clause.verb->past == Past::kImperfect || frame == Frame::kLive ||
                        (frame == Frame::kCome && clause.tense == Tense::kPresent);
   const bool plain = clause.mood == Mood::kStatement && !clause.negative;
-  if (clause.mood == Mood::kStatement && may_give_reason(clause.subject) && !stative &&
-      chance(random, 0.09)) {
+  if (clause.mood == Mood::kStatement && may_give_reason(clause.subject) && !stative && chance(random, 0.09)) {
     add_reason(random, clause);
   } else if (plain && clause.tense == Tense::kPresent && !stative && chance(random, 0.2)) {
     clause.adverb = &draw_from(random, adverbs());
@@ -247,8 +240,8 @@ void draw_copular(Random& random, Clause& clause) {
   clause.verb = &be();
   const bool thing = chance(random, 0.4);
   if (thing) {
-    NounPhrase phrase = draw_specific(
-        random, draw_if(random, nouns(), [](const Noun& n) { return (n.kind & kPeople) == 0; }));
+    NounPhrase phrase =
+        draw_specific(random, draw_if(random, nouns(), [](const Noun& n) { return (n.kind & kPeople) == 0; }));
     clause.subject = subject_of(phrase);
   } else {
     // "Un homme est vieux" says nothing: no indefinite subject.
@@ -265,8 +258,7 @@ void draw_copular(Random& random, Clause& clause) {
       break;
     default: {
       constexpr Mood kMoods[] = {Mood::kYesNo, Mood::kWhy, Mood::kWhere, Mood::kWho};
-      clause.mood =
-          kMoods[draw_weighted(random, {50, reads_as_person ? 15 : 0, 20, reads_as_person ? 15 : 0})];
+      clause.mood = kMoods[draw_weighted(random, {50, reads_as_person ? 15 : 0, 20, reads_as_person ? 15 : 0})];
       if (clause.mood == Mood::kWho) make_who(clause);
     }
   }
@@ -274,11 +266,11 @@ void draw_copular(Random& random, Clause& clause) {
   const std::size_t what = draw_weighted(random, {75, reads_as_person ? 20 : 15, reads_as_person ? 15 : 0});
   if (what == 1 && clause.mood != Mood::kWhy) {
     const bool edible = (clause.subject.kind & (kMeals | kDrink)) != 0;
-    clause.object = reads_as_person ? draw_where(random)
-                                    : place_at(edible ? places()[1] : draw_from(random, places()), false);
+    clause.object =
+        reads_as_person ? draw_where(random) : place_at(edible ? places()[1] : draw_from(random, places()), false);
   } else if (what == 2 && clause.mood != Mood::kWho && clause.subject.kind != kJob) {
-    const Noun& job = draw_if(
-        random, nouns(), [&](const Noun& n) { return n.kind == kJob && n.gender == clause.subject.gender; });
+    const Noun& job =
+        draw_if(random, nouns(), [&](const Noun& n) { return n.kind == kJob && n.gender == clause.subject.gender; });
     const bool plural = clause.subject.plural();
     clause.object.french = {plural ? job.plural : job.singular};
     if (!plural) clause.object.english = {"a"};
@@ -313,8 +305,7 @@ Sentence draw_sentence(Random& random) {
     } else {
       draw_copular(random, clause);
     }
-    Sentence sentence = {write_french(clause), write_english(clause),
-                         clause.held_out || clause.subject.held_out};
+    Sentence sentence = {write_french(clause), write_english(clause), clause.held_out || clause.subject.held_out};
     const auto [least, most] = std::minmax({count_words(sentence.french), count_words(sentence.english)});
     if (least >= kFewest && most <= kMost) return sentence;
   }

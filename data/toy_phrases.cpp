@@ -92,8 +92,7 @@ Phrase write(const NounPhrase& phrase) {
   if (phrase.number != nullptr) add(inner, {{phrase.number->french}, {phrase.number->english}});
   if (phrase.before != nullptr) add(inner, {{french_form(*phrase.before, phrase)}, {phrase.before->english}});
   if (phrase.after != nullptr) inner.english.emplace_back(phrase.after->english);
-  add(inner,
-      {{phrase.plural ? noun.plural : noun.singular}, {phrase.plural ? noun.english_plural : noun.english}});
+  add(inner, {{phrase.plural ? noun.plural : noun.singular}, {phrase.plural ? noun.english_plural : noun.english}});
   if (phrase.after != nullptr) inner.french.push_back(french_form(*phrase.after, phrase));
   Phrase words;
   add(words.french, french_determiner(phrase, inner.french.front()));
@@ -128,9 +127,7 @@ NounPhrase draw_object(Random& random, const Noun& noun, bool negative) {
 
 void draw_adjectives(Random& random, NounPhrase& phrase, double probability) {
   if (!chance(random, probability)) return;
-  const auto fits = [&](const Adjective& adjective) {
-    return (adjective.describes & phrase.noun->kind) != 0;
-  };
+  const auto fits = [&](const Adjective& adjective) { return (adjective.describes & phrase.noun->kind) != 0; };
   const Adjective& first = draw_if(random, adjectives(), fits);
   (first.position == Position::kBefore ? phrase.before : phrase.after) = &first;
   if (phrase.before == nullptr || (phrase.noun->kind & (kText | kGoods)) == 0 || !chance(random, 0.3)) return;
@@ -156,8 +153,7 @@ Subject draw_subject(Random& random, bool animals) {
   if (kind == 0) {
     // je, tu, nous and vous more often: the other forms of a verb come with names and nouns too.
     const bool speaker = chance(random, 0.75);
-    const Pronoun& pronoun =
-        draw_if(random, pronouns(), [&](const Pronoun& p) { return p.any_gender == speaker; });
+    const Pronoun& pronoun = draw_if(random, pronouns(), [&](const Pronoun& p) { return p.any_gender == speaker; });
     const bool she = pronoun.any_gender ? chance(random, 0.5) : pronoun.gender == Gender::kFeminine;
     subject.words = {{pronoun.french}, {pronoun.english}};
     subject.slot = pronoun.slot;
@@ -167,8 +163,7 @@ Subject draw_subject(Random& random, bool animals) {
     const unsigned kinds = kPeople | (animals ? kAnimal : 0u);
     NounPhrase phrase =
         draw_specific(random, draw_if(random, nouns(), [&](const Noun& n) { return (n.kind & kinds) != 0; }));
-    if (!phrase.plural && phrase.noun->kind != kKin && chance(random, 0.2))
-      phrase.article = Article::kIndefinite;
+    if (!phrase.plural && phrase.noun->kind != kKin && chance(random, 0.2)) phrase.article = Article::kIndefinite;
     if (phrase.article == Article::kIndefinite) phrase.possessive = nullptr;
     draw_adjectives(random, phrase, 0.25);
     subject = subject_of(phrase);
@@ -195,9 +190,8 @@ Phrase draw_person(Random& random, const Subject& subject) {
     const Name& name = draw_if(random, names(), [&](const Name& n) { return other(n.name); });
     return {{name.name}, {name.name}};
   }
-  const Noun& noun = draw_if(random, nouns(), [&](const Noun& n) {
-    return (n.kind & kPeople) != 0 && other(n.singular) && other(n.plural);
-  });
+  const Noun& noun = draw_if(
+      random, nouns(), [&](const Noun& n) { return (n.kind & kPeople) != 0 && other(n.singular) && other(n.plural); });
   NounPhrase phrase{&noun, noun.countable() && chance(random, 0.3)};
   if (noun.kind == kKin) {
     phrase.article = Article::kPossessive;

@@ -9,12 +9,11 @@ namespace weft::toy {
 namespace {
 
 constexpr std::array<std::string_view, 3> kAspirated = {"haricot", "hibou", "huit"};  // huit elides nothing either
-constexpr std::array<std::string_view, 2> kSpokenWithYou = {"European", "uniform"};  // a, not an
+constexpr std::array<std::string_view, 2> kSpokenWithYou = {"European", "uniform"};   // a, not an
 
 template <std::size_t N>
 bool begins_with_any(std::string_view word, const std::array<std::string_view, N>& stems) {
-  return std::any_of(stems.begin(), stems.end(),
-                     [&](std::string_view stem) { return word.starts_with(stem); });
+  return std::any_of(stems.begin(), stems.end(), [&](std::string_view stem) { return word.starts_with(stem); });
 }
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
@@ -66,9 +65,7 @@ bool elides(std::string_view word) {
 
 std::string french_sentence(const std::vector<std::string>& words, std::string_view stop) {
   std::string text;
-  const auto at = [&](std::size_t i) {
-    return i < words.size() ? std::string_view(words[i]) : std::string_view();
-  };
+  const auto at = [&](std::size_t i) { return i < words.size() ? std::string_view(words[i]) : std::string_view(); };
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i], next = at(i + 1);
     if (is_one_of(word, {"de", "à"}) && (next == "les" || (next == "le" && !elides(at(i + 2))))) {

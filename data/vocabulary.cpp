@@ -41,9 +41,9 @@ Vocabulary Vocabulary::build(const TokenCounter& counter, const VocabularyOption
     throw ConfigError(fmt::format("vocabulary: min_count is {}; use 1 or more", options.min_count));
   }
   if (options.max_size != 0 && options.max_size <= static_cast<Index>(kSpecials)) {
-    throw ConfigError(fmt::format(
-        "vocabulary: max_size is {}, but {} of the entries are specials; use more, or 0 for no limit",
-        options.max_size, kSpecials));
+    throw ConfigError(
+        fmt::format("vocabulary: max_size is {}, but {} of the entries are specials; use more, or 0 for no limit",
+                    options.max_size, kSpecials));
   }
   std::vector<std::string> tokens(kSpecialTokens.begin(), kSpecialTokens.end());
   for (auto& [token, count] : counter.sorted()) {
@@ -77,8 +77,7 @@ Vocabulary Vocabulary::from_tokens(std::vector<std::string> tokens, std::string_
     const std::string& token = vocabulary.tokens_[i];
     if (only_spaces(token)) throw DataError(fmt::format("{}:{}: blank entry; remove it", name, i + 1));
     if (token.find_first_of("\r\n") != std::string::npos) {
-      throw DataError(
-          fmt::format("{}:{}: an entry with a line break; make it two or remove it", name, i + 1));
+      throw DataError(fmt::format("{}:{}: an entry with a line break; make it two or remove it", name, i + 1));
     }
     if (const auto problem = text_problem(token)) {
       throw DataError(fmt::format("{}:{}:{}: {}", name, i + 1, problem->column, problem->what));
@@ -87,8 +86,8 @@ Vocabulary Vocabulary::from_tokens(std::vector<std::string> tokens, std::string_
     const auto [place, is_new] = vocabulary.ids_.try_emplace(token, static_cast<TokenId>(i));
     if (special != kSpecialTokens.end() || !is_new) {
       const auto first = is_new ? special - kSpecialTokens.begin() : place->second;
-      throw DataError(fmt::format("{}:{}: \"{}\" is entry {} already; remove one of them", name, i + 1, token,
-                                  first + 1));
+      throw DataError(
+          fmt::format("{}:{}: \"{}\" is entry {} already; remove one of them", name, i + 1, token, first + 1));
     }
   }
   return vocabulary;

@@ -10,8 +10,8 @@ Var attend_to_past(DecodeState& state, const Module& owner, const Var& qkv, Inde
   const Index rows = qkv.rows(), d_model = qkv.cols() / 3;
   Tensor key_value({rows, 2 * d_model}), result({rows, d_model});
   copy_block(rows, 2 * d_model, qkv.value().data() + d_model, qkv.cols(), {key_value.data(), 0}, 2 * d_model);
-  const CachedOperands operands{qkv.value().data(), qkv.cols(),        state.keep(owner, std::move(key_value)),
-                                state.ancestors(),  heads,             d_model / heads};
+  const CachedOperands operands{qkv.value().data(), qkv.cols(), state.keep(owner, std::move(key_value)),
+                                state.ancestors(),  heads,      d_model / heads};
   cached_attention(rows, operands, result.data());
   return result;
 }

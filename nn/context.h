@@ -18,9 +18,9 @@ using AttentionRecord = std::vector<std::pair<std::string, std::vector<Tensor>>>
 
 /// What a forward pass is told.
 struct Context {
-  Tape* tape = nullptr;     ///< where operations are recorded; null for inference
-  bool training = false;    ///< whether dropout is on
-  RandomStream random;      ///< what dropout draws from
+  Tape* tape = nullptr;                  ///< where operations are recorded; null for inference
+  bool training = false;                 ///< whether dropout is on
+  RandomStream random;                   ///< what dropout draws from
   AttentionRecord* attention = nullptr;  ///< where cross-attention puts its weights; null: nowhere
   DecodeState* decoding = nullptr;       ///< the past, when each row is one new position of a hypothesis; else null
 };

@@ -45,9 +45,10 @@ std::vector<TokenId> DecodeState::prefix(Index row) const {
 std::span<const real* const> DecodeState::keep(const Module& owner, Tensor key_value) {
   Past& past = past_[&owner];
   if (static_cast<Index>(past.steps.size()) != step() || key_value.rows() != rows()) {
-    throw ShapeError(fmt::format("[decode] {} keeps {} rows as step {} at step {} of {} rows; logits are to be asked for "
-                                 "once a step",
-                                 owner.name(), key_value.rows(), past.steps.size(), step(), rows()));
+    throw ShapeError(
+        fmt::format("[decode] {} keeps {} rows as step {} at step {} of {} rows; logits are to be asked for "
+                    "once a step",
+                    owner.name(), key_value.rows(), past.steps.size(), step(), rows()));
   }
   past.data.push_back(key_value.data());
   past.steps.push_back(std::move(key_value));

@@ -22,8 +22,8 @@ constexpr std::array<std::string_view, 2> kCrossLayerSlots{"cross_attention", "d
 template <class Slots, class Table, class Factory>
 void add_to(const Slots& slots, Table& table, std::string_view slot, std::string_view name, Factory factory) {
   if (std::find(slots.begin(), slots.end(), slot) == slots.end()) {
-    throw ConfigError(fmt::format("layer {}: no slot {} for this kind of layer; slots are {}", name, slot,
-                                  fmt::join(slots, ", ")));
+    throw ConfigError(
+        fmt::format("layer {}: no slot {} for this kind of layer; slots are {}", name, slot, fmt::join(slots, ", ")));
   }
   if (!table[std::string(slot)].emplace(std::string(name), std::move(factory)).second) {
     throw ConfigError(fmt::format("layer {}: the name is taken in slot {}", name, slot));

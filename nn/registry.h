@@ -20,13 +20,13 @@ struct LayerOptions {
   Index d_model = 128;
   Index heads = 4;
   Index d_feed_forward = 512;
-  Index max_length = 512;          ///< the longest sequence
-  real dropout = 0;                ///< on what a sublayer adds to the residual stream
-  real attention_dropout = 0;      ///< on attention weights
-  real activation_dropout = 0;     ///< within the feed-forward layer
+  Index max_length = 512;       ///< the longest sequence
+  real dropout = 0;             ///< on what a sublayer adds to the residual stream
+  real attention_dropout = 0;   ///< on attention weights
+  real activation_dropout = 0;  ///< within the feed-forward layer
   Activation activation = Activation::kRelu;
-  bool norm_first = false;         ///< pre-norm instead of post-norm
-  bool causal = false;             ///< whether a position must not see later ones: true in the decoder
+  bool norm_first = false;  ///< pre-norm instead of post-norm
+  bool causal = false;      ///< whether a position must not see later ones: true in the decoder
   // The names chosen for each slot, and where they are looked up.
   std::string feed_forward = "default", norm = "layer_norm", self_attention = "multi_head",
               cross_attention = "multi_head";

@@ -88,7 +88,8 @@ Transformer::Transformer(ParameterSet& parameters, const TransformerOptions& opt
                                                        Shape{options_.target_vocabulary, options_.d_model},
                                                        Init::glorot(options_.d_model, options_.target_vocabulary))),
       output_bias_(*this, "output.bias", {options_.target_vocabulary}, Init::constant(0)) {
-  const LayerOptions encoder = layer_options(options_, registry, false), decoder = layer_options(options_, registry, true);
+  const LayerOptions encoder = layer_options(options_, registry, false),
+                     decoder = layer_options(options_, registry, true);
   for (Index i = 0; i < options_.encoder_layers; ++i) {
     encoder_layers_.push_back(registry.make_layer("encoder_layer", options_.encoder_layer, *this,
                                                   fmt::format("encoder.layers.{}", i), encoder));
@@ -137,7 +138,8 @@ Var Transformer::loss(const Context& context, const TransformerBatch& batch, con
 }
 
 Tensor Transformer::next_logits(DecodeState& state) const {
-  const bool incremental = target_positions_->incremental() && (decoder_norm_ == nullptr || decoder_norm_->incremental()) &&
+  const bool incremental = target_positions_->incremental() &&
+                           (decoder_norm_ == nullptr || decoder_norm_->incremental()) &&
                            std::all_of(decoder_layers_.begin(), decoder_layers_.end(),
                                        [](const auto& layer) { return layer->incremental(); });
   Context context;
@@ -157,7 +159,8 @@ Tensor Transformer::next_logits(DecodeState& state) const {
   Ragged memory_rows;
   for (Index sentence = 0; sentence < state.memory_rows().sequences(); ++sentence) {
     for (Index row = 0; row < state.rows_of_sentences().length(sentence); ++row) {
-      memories.push_back(state.memory().row_range(state.memory_rows().begin(sentence), state.memory_rows().end(sentence)));
+      memories.push_back(
+          state.memory().row_range(state.memory_rows().begin(sentence), state.memory_rows().end(sentence)));
       memory_rows.append(state.memory_rows().length(sentence));
     }
   }

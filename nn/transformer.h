@@ -18,10 +18,10 @@ struct TransformerOptions {
   Index d_model = 128, heads = 4, encoder_layers = 2, decoder_layers = 2, d_feed_forward = 512;
   Index max_length = 512;
   double dropout = 0.1, attention_dropout = 0, activation_dropout = 0;
-  std::string activation = "relu";          ///< relu, gelu or silu
-  bool norm_first = false;                  ///< pre-norm with a final norm, instead of post-norm
-  std::string tied_embeddings = "none";     ///< none; decoder: target embedding and output; all: source embedding too
-  bool scale_embeddings = true;             ///< by sqrt(d_model)
+  std::string activation = "relu";       ///< relu, gelu or silu
+  bool norm_first = false;               ///< pre-norm with a final norm, instead of post-norm
+  std::string tied_embeddings = "none";  ///< none; decoder: target embedding and output; all: source embedding too
+  bool scale_embeddings = true;          ///< by sqrt(d_model)
   std::string feed_forward = "default", norm = "layer_norm", positions = "sinusoidal", self_attention = "multi_head",
               cross_attention = "multi_head", encoder_layer = "default", decoder_layer = "default";
 };

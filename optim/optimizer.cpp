@@ -19,8 +19,8 @@ constexpr Index kTile = 1 << 14;
 void check_sizes(std::size_t values, std::size_t gradients, Index size) {
   const auto expected = static_cast<std::size_t>(size);
   if (values != expected || gradients != expected) {
-    throw ShapeError(fmt::format("[optimizer] got {} values and {} gradients; it was made for {} parameters",
-                                 values, gradients, size));
+    throw ShapeError(fmt::format("[optimizer] got {} values and {} gradients; it was made for {} parameters", values,
+                                 gradients, size));
   }
 }
 
@@ -32,8 +32,8 @@ class Sgd : public Optimizer {
         size_(size),
         buffer_(options.momentum != 0 ? static_cast<std::size_t>(size) : 0) {}
 
-  void update(std::span<real> values, std::span<const real> gradients, double gradient_scale,
-              double learning_rate, Index /*update_number*/) override {
+  void update(std::span<real> values, std::span<const real> gradients, double gradient_scale, double learning_rate,
+              Index /*update_number*/) override {
     check_sizes(values.size(), gradients.size(), size_);
     const auto scale = static_cast<real>(gradient_scale);
     const auto rate = static_cast<real>(learning_rate);
@@ -77,8 +77,8 @@ class Adam : public Optimizer {
         first_(static_cast<std::size_t>(size)),
         second_(static_cast<std::size_t>(size)) {}
 
-  void update(std::span<real> values, std::span<const real> gradients, double gradient_scale,
-              double learning_rate, Index update_number) override {
+  void update(std::span<real> values, std::span<const real> gradients, double gradient_scale, double learning_rate,
+              Index update_number) override {
     check_sizes(values.size(), gradients.size(), size_);
     const auto n = static_cast<double>(update_number);
     const auto rate = static_cast<real>(learning_rate / (1.0 - std::pow(options_.beta1, n)));
@@ -132,15 +132,13 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, Index
   check_range("momentum", options.momentum, 1);
   check_range("epsilon", options.epsilon, HUGE_VAL);
   if (static_cast<float>(options.epsilon) == 0) {  // 0 would be divided by 0 where no gradient has been yet
-    throw ConfigError(
-        fmt::format("optimizer.epsilon is {}; it must be above 0, for example 1e-9", options.epsilon));
+    throw ConfigError(fmt::format("optimizer.epsilon is {}; it must be above 0, for example 1e-9", options.epsilon));
   }
   check_range("weight_decay", options.weight_decay, HUGE_VAL);
   if (options.name == "sgd") return std::make_unique<Sgd>(options, size);
   if (options.name == "adam") return std::make_unique<Adam>(options, false, size);
   if (options.name == "adamw") return std::make_unique<Adam>(options, true, size);
-  throw ConfigError(
-      fmt::format("\"{}\" is not an optimizer; choose one of {}", options.name, fmt::join(kNames, ", ")));
+  throw ConfigError(fmt::format("\"{}\" is not an optimizer; choose one of {}", options.name, fmt::join(kNames, ", ")));
 }
 
 double gradient_norm(std::span<const real> gradients) {
@@ -172,8 +170,6 @@ double gradient_norm(std::span<const real> gradients) {
   return std::sqrt(sum);
 }
 
-double clip_scale(double norm, double clip_norm) {
-  return clip_norm > 0 && norm > clip_norm ? clip_norm / norm : 1.0;
-}
+double clip_scale(double norm, double clip_norm) { return clip_norm > 0 && norm > clip_norm ? clip_norm / norm : 1.0; }
 
 }  // namespace weft

@@ -21,8 +21,8 @@ std::span<const std::string_view> schedule_names() { return kNames; }
 
 double learning_rate(const ScheduleOptions& options, Index update) {
   if (std::find(kNames.begin(), kNames.end(), options.name) == kNames.end()) {
-    throw ConfigError(fmt::format("\"{}\" is not a learning rate schedule; choose one of {}", options.name,
-                                  fmt::join(kNames, ", ")));
+    throw ConfigError(
+        fmt::format("\"{}\" is not a learning rate schedule; choose one of {}", options.name, fmt::join(kNames, ", ")));
   }
   const auto n = static_cast<double>(std::max<Index>(update, 1));
   const auto warmup = static_cast<double>(options.warmup_steps);

@@ -23,8 +23,7 @@ AttentionMap make_map(std::size_t source, std::size_t target, std::size_t heads)
 
 std::size_t count(std::string_view text, std::string_view what) {
   std::size_t n = 0;
-  for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + what.size()))
-    ++n;
+  for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + what.size())) ++n;
   return n;
 }
 
@@ -91,9 +90,8 @@ TEST_CASE("tooltips name source, target and weight, and the mean is the mean") {
   AttentionMap map = make_map(2, 1, 2);
   map.heads = {{1.0f, 0.0f}, {0.5f, 0.5f}};
   const std::string svg = attention_svg(map, "t");
-  for (const char* const title :
-       {"source0 → target0: 0.750", "source1 → target0: 0.250", "source0 → target0: 1.000",
-        "source1 → target0: 0.000", "source0 → target0: 0.500"}) {
+  for (const char* const title : {"source0 → target0: 0.750", "source1 → target0: 0.250", "source0 → target0: 1.000",
+                                  "source1 → target0: 0.000", "source0 → target0: 0.500"}) {
     CHECK(count(svg, "<title>" + std::string(title) + "</title>") == 1);
   }
 }

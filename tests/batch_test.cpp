@@ -72,8 +72,7 @@ TEST_CASE("make_batch lays sentences end to end and shifts the target right") {
   CHECK(sources.target_rows.sequences() == 0);
 }
 
-TEST_CASE(
-    "an epoch has every pair once, in batches within the budget that are nearly full and alike in length") {
+TEST_CASE("an epoch has every pair once, in batches within the budget that are nearly full and alike in length") {
   const Corpus corpus = random_corpus(20000, 40);
   const BatchPlan plan(corpus, 500, 1);
   for (const Index epoch : {0, 1, 7}) {

@@ -163,8 +163,7 @@ TEST_CASE("everything comes back: configuration, vocabularies, state, weights, o
   CHECK(std::ranges::equal(before.values(), after.values()));
   const auto fresh = make_optimizer({}, before.size());
   load_optimizer(folder / "a", *fresh);
-  for (std::size_t i = 0; i < 2; ++i)
-    CHECK(std::ranges::equal(fresh->state()[i].second, optimizer->state()[i].second));
+  for (std::size_t i = 0; i < 2; ++i) CHECK(std::ranges::equal(fresh->state()[i].second, optimizer->state()[i].second));
 }
 
 TEST_CASE("the score of the best checkpoint is the chosen metric at its step") {
@@ -241,8 +240,7 @@ TEST_CASE("a safetensors file that is no checkpoint of Weft is refused") {
 TEST_CASE("missing metadata and other formats are named") {
   for (const char* key :
        {"weft.format", "weft.config", "weft.source_vocabulary", "weft.target_vocabulary", "weft.training"}) {
-    CHECK(contains(changed_error([&](Contents& c) { c.metadata.erase(key); }),
-                   std::string("it has no \"") + key));
+    CHECK(contains(changed_error([&](Contents& c) { c.metadata.erase(key); }), std::string("it has no \"") + key));
   }
   CHECK(contains(changed_error([](Contents& c) { c.metadata["weft.format"] = "two"; }), "format two"));
 }
@@ -289,31 +287,24 @@ TEST_CASE("a state of training that makes no sense is named") {
   CHECK(training_error([](Json&) {}) == "no error");
   for (const char* key : {"step", "epoch", "next_batch", "loss_tokens", "best_step", "data_hash"}) {
     CAPTURE(key);
-    for (const Json& value : {Json(-1), Json(1.5), Json("4"), Json(true), Json(nullptr), Json::array(),
-                              Json::object(), Json(1e300)}) {
+    for (const Json& value :
+         {Json(-1), Json(1.5), Json("4"), Json(true), Json(nullptr), Json::array(), Json::object(), Json(1e300)}) {
       CHECK(contains(training_error([&](Json& t) { t[key] = value; }), std::string(key) + " is "));
     }
     CHECK(contains(training_error([&](Json& t) { t.erase(key); }), key));
     if (std::string(key) != "data_hash") {
-      CHECK(contains(training_error([&](Json& t) { t[key] = 18446744073709551615u; }),
-                     std::string(key) + " is "));
+      CHECK(contains(training_error([&](Json& t) { t[key] = 18446744073709551615u; }), std::string(key) + " is "));
     }
   }
   CHECK(contains(training_error([](Json& t) { t["best_step"] = 41; }), "best_step is 41"));
   CHECK(contains(training_error([](Json& t) { t["loss_sum"] = "much"; }), "not those of a checkpoint"));
   CHECK(contains(training_error([](Json& t) { t["validations"] = 3; }), "not those of a checkpoint"));
-  CHECK(contains(training_error([](Json& t) {
-                   t["validations"] = {{"step", 1}};
-                 }),
-                 "not those of a checkpoint"));
+  CHECK(contains(training_error([](Json& t) { t["validations"] = {{"step", 1}}; }), "not those of a checkpoint"));
   CHECK(contains(training_error([](Json& t) { t["validations"][0]["step"] = -3; }), "step is -3"));
   CHECK(contains(training_error([](Json& t) { t["validations"][0]["step"] = 41; }), "step is 41"));
-  CHECK(contains(training_error([](Json& t) { t["validations"][0]["bleu"] = "good"; }),
-                 "not those of a checkpoint"));
-  CHECK(contains(training_error([](Json& t) { t["validations"][0].erase("loss"); }),
-                 "not those of a checkpoint"));
-  CHECK(contains(changed_error([](Contents& c) { c.metadata["weft.training"] = "[1]"; }),
-                 "not those of a checkpoint"));
+  CHECK(contains(training_error([](Json& t) { t["validations"][0]["bleu"] = "good"; }), "not those of a checkpoint"));
+  CHECK(contains(training_error([](Json& t) { t["validations"][0].erase("loss"); }), "not those of a checkpoint"));
+  CHECK(contains(changed_error([](Contents& c) { c.metadata["weft.training"] = "[1]"; }), "not those of a checkpoint"));
   CHECK(contains(changed_error([](Contents& c) { c.metadata["weft.training"] = "{\"step\":\n\x01"; }),
                  "not those of a checkpoint"));
 }
@@ -322,10 +313,7 @@ TEST_CASE("tensors that are missing or of another shape are named") {
   CHECK(contains(changed_error([](Contents& c) { c.tensors.erase("output.bias"); }),
                  "no tensor output.bias of shape [9]"));
   CHECK(contains(changed_error([](Contents& c) { c.tensors["output.bias"].first = {3, 3}; }), "output.bias"));
-  CHECK(contains(changed_error([](Contents& c) {
-                   c.tensors["output.bias"] = {{1}, {real(1)}};
-                 }),
-                 "output.bias"));
+  CHECK(contains(changed_error([](Contents& c) { c.tensors["output.bias"] = {{1}, {real(1)}}; }), "output.bias"));
 }
 
 TEST_CASE("a layer that the program does not know is named with those that it knows") {

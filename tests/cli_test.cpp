@@ -81,19 +81,15 @@ TEST_CASE("wrong words are refused in one line that says what is right") {
   check_refused({"translate", trained(), "--beam", "3", "--n-best", "4"},
                 {"--n-best 4", "3 hypotheses", "raise --beam"});
   for (const char* penalty : {"-1", "nan", "inf", "1e300", "much"}) {
-    check_refused({"translate", trained(), "--length-penalty", penalty},
-                  {"--length-penalty", penalty, "from 0 to 10"});
+    check_refused({"translate", trained(), "--length-penalty", penalty}, {"--length-penalty", penalty, "from 0 to 10"});
   }
   check_refused({"translate", trained(), "--threads", "1025"}, {"--threads", "1024"});
   check_refused({"translate", trained(), "--input", "missing.txt"}, {"missing.txt", "No such file"});
   check_refused({"translate", trained(), "--input", "."}, {".: ", "irectory"});
-  check_refused({"translate", trained(), "--output", "missing/out.txt"},
-                {"missing/out.txt", "no folder missing"});
-  check_refused({"translate", trained(), "--attention", "missing/a.svg"},
-                {"missing/a.svg", "no folder missing"});
+  check_refused({"translate", trained(), "--output", "missing/out.txt"}, {"missing/out.txt", "no folder missing"});
+  check_refused({"translate", trained(), "--attention", "missing/a.svg"}, {"missing/a.svg", "no folder missing"});
   check_refused({"evaluate", trained(), "--source", "test.src"}, {"--source and --reference go together"});
-  check_refused({"evaluate", trained(), "--source", "a", "--reference", "b", "--split", "test"},
-                {"not both"});
+  check_refused({"evaluate", trained(), "--source", "a", "--reference", "b", "--split", "test"}, {"not both"});
   check_refused({"evaluate", trained(), "--split", "tset"}, {"\"tset\"", "train, valid, test"});
   check_refused({"config", "show"}, {"show FILE", "docs"});
   check_refused({"config", "sohw", "a.json"}, {"did you mean \"show\"?"});
@@ -142,8 +138,7 @@ TEST_CASE("text that cannot be used is refused before anything is written") {
   check_refused(train_with({"data.train_source=missing.src"}), {"missing.src", "no such file"});
   check_refused(train_with({"data.train_source=."}), {"directory"});
   put("nothing", "");
-  check_refused(train_with({"data.train_source=nothing", "data.train_target=nothing"}),
-                {"none of 0 different tokens"});
+  check_refused(train_with({"data.train_source=nothing", "data.train_target=nothing"}), {"none of 0 different tokens"});
   check_refused(train_with({"data.valid_source=nothing", "data.valid_target=nothing"}),
                 {"the validation text: no pair is left of 0"});
   put("blank", "\n \n\n");
@@ -161,8 +156,7 @@ TEST_CASE("text that cannot be used is refused before anything is written") {
   put("utf16", std::string("\xFF\xFE"
                            "a\0\n\0",
                            6));
-  check_refused(train_with({"data.train_source=utf16", "data.train_target=utf16"}),
-                {"utf16: this is UTF-16"});
+  check_refused(train_with({"data.train_source=utf16", "data.train_target=utf16"}), {"utf16: this is UTF-16"});
   put("long", "a b c d e f a b c d e f\na b c d e f a b c d e f\n");
   check_refused(train_with({"data.train_source=long", "data.train_target=long"}),
                 {"the training text: no pair is left of 2", "2 with more than 9 tokens", "raise max_length"});
@@ -205,8 +199,7 @@ TEST_CASE("a checkpoint that is missing, a folder, cut, altered or something els
 }
 
 TEST_CASE("a closed or full standard output ends every verb with a message and a failure") {
-  for (const Words& words :
-       {Words{"--help"}, {"inspect", trained()}, {"evaluate", trained()}, {"config", "docs"}}) {
+  for (const Words& words : {Words{"--help"}, {"inspect", trained()}, {"evaluate", trained()}, {"config", "docs"}}) {
     const Outcome outcome = run_weft(words, "", {}, "/dev/full");
     CAPTURE(words);
     CHECK(outcome.code == 1);
@@ -229,8 +222,7 @@ TEST_CASE(
       run_weft({"config", "show", "tiny.json", "--set", "model.d_model=8", "--set", "decoding.beam=2"});
   CHECK(Json::parse(changed.out)["model"]["d_model"] == 8);
   CHECK(Json::parse(changed.out)["decoding"]["beam"] == 2);
-  check_refused({"config", "show", "tiny.json", "--set", "model.norm=none"},
-                {"model.norm: \"none\"", "layer_norm"});
+  check_refused({"config", "show", "tiny.json", "--set", "model.norm=none"}, {"model.norm: \"none\"", "layer_norm"});
   CHECK(run_weft({"config", "docs"}).out == bytes_of(WEFT_SOURCE_DIR "/docs/config.md"));
 }
 
@@ -248,8 +240,7 @@ TEST_CASE("data make writes the same bytes twice") {
     }
   }
   CHECK(lines_of(bytes_of("made/a/train.src")).size() == 40);
-  CHECK(run_weft({"data", "make", "reverse", "--pairs", "40", "--seed", "8", "--output", "made/c"}).code ==
-        0);
+  CHECK(run_weft({"data", "make", "reverse", "--pairs", "40", "--seed", "8", "--output", "made/c"}).code == 0);
   CHECK(bytes_of("made/a/train.src") != bytes_of("made/c/train.src"));
 }
 
@@ -291,8 +282,8 @@ TEST_CASE("evaluate scores checkpoints on splits and on files") {
     CHECK(outcome.err.empty());
     const Json json = Json::parse(outcome.out);
     for (const Json& row : json) {
-      CHECK(names(row) == Words{"checkpoint", "sentences", "loss", "perplexity", "token_accuracy",
-                                "exact_match", "bleu", "seconds"});
+      CHECK(names(row) ==
+            Words{"checkpoint", "sentences", "loss", "perplexity", "token_accuracy", "exact_match", "bleu", "seconds"});
     }
     return json;
   };
@@ -307,8 +298,7 @@ TEST_CASE("evaluate scores checkpoints on splits and on files") {
   const Json history = Json::parse(run_weft({"inspect", trained(), "--json"}).out);
   for (const Json& entry : history["validations"]) {
     if (entry["step"] != history["best_step"]) continue;
-    for (const char* name : {"loss", "token_accuracy", "exact_match", "bleu"})
-      CHECK(valid[0][name] == entry[name]);
+    for (const char* name : {"loss", "token_accuracy", "exact_match", "bleu"}) CHECK(valid[0][name] == entry[name]);
   }
 
   Json files = scores({trained(), "--source", "test.src", "--reference", "test.trg"})[0], split = both[0];

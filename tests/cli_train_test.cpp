@@ -69,8 +69,7 @@ TEST_CASE("a run leaves its configuration, log, checkpoints and the task's text"
   undisturbed();
   CHECK(bytes_of("straight/config.json") == run_weft({"config", "show", "copy.json"}).out);
   run_weft({"data", "make", "copy", "--pairs", "200", "--output", "made"});
-  for (const std::string file :
-       {"train.src", "train.trg", "valid.src", "valid.trg", "test.src", "test.trg"}) {
+  for (const std::string file : {"train.src", "train.trg", "valid.src", "valid.trg", "test.src", "test.trg"}) {
     CHECK_FALSE(bytes_of("made/" + file).empty());
     CHECK(bytes_of("straight/data/" + file) == bytes_of("made/" + file));
   }
@@ -80,8 +79,7 @@ TEST_CASE("a run leaves its configuration, log, checkpoints and the task's text"
     if (entry.contains("validation")) {
       ++validations;
       CHECK(names(entry) == Words{"step", "validation"});
-      CHECK(names(entry["validation"]) ==
-            Words{"loss", "perplexity", "token_accuracy", "exact_match", "bleu"});
+      CHECK(names(entry["validation"]) == Words{"loss", "perplexity", "token_accuracy", "exact_match", "bleu"});
     } else {
       ++steps;
       CHECK(names(entry) == Words{"step", "epoch", "loss", "learning_rate", "grad_norm", "tokens_per_second",
@@ -117,8 +115,7 @@ TEST_CASE("another configuration is refused for a folder with a run, naming the 
   CHECK(contains(outcome.err, "training.steps: 400 -> 500\n"));
   CHECK(contains(outcome.err, "--fresh"));
   CHECK(bytes_of("straight/last.safetensors") == undisturbed());
-  CHECK(run_weft(copy_run("straight") + Words{"--set", "training.threads=2"}).code ==
-        0);  // changes no result
+  CHECK(run_weft(copy_run("straight") + Words{"--set", "training.threads=2"}).code == 0);  // changes no result
 }
 
 TEST_CASE("--fresh starts anew, but not before the text is known to be good") {
@@ -139,8 +136,8 @@ TEST_CASE("--quiet prints nothing, and any number of threads gives the same byte
   trained();
   std::string last;
   for (const char* threads : {"1", "2", "3"}) {
-    const Outcome outcome = run_weft({"train", "tiny.json", "--run", std::string("threads") + threads,
-                                      "--set", "training.steps=20", "--quiet", "--threads", threads});
+    const Outcome outcome = run_weft({"train", "tiny.json", "--run", std::string("threads") + threads, "--set",
+                                      "training.steps=20", "--quiet", "--threads", threads});
     CHECK(outcome.code == 0);
     CHECK(outcome.out.empty());
     CHECK(outcome.err.empty());
@@ -184,8 +181,7 @@ TEST_CASE("a run that is killed again and again goes on each time, to the same b
     std::this_thread::sleep_for(std::chrono::microseconds(700 * (lines % 7)));
     run.send(SIGKILL);
     CHECK(run.wait().code == -SIGKILL);
-    if (fs::exists("killed/last.safetensors"))
-      CHECK(run_weft({"inspect", "killed/last.safetensors"}).code == 0);
+    if (fs::exists("killed/last.safetensors")) CHECK(run_weft({"inspect", "killed/last.safetensors"}).code == 0);
   }
   CHECK(run_weft(words).code == 0);
   CHECK(bytes_of("killed/last.safetensors") == undisturbed());
@@ -228,8 +224,7 @@ TEST_CASE("a loss that is not a number ends the run with the step; what was save
   CHECK(outcome.err.starts_with("weft: step "));
   CHECK(contains(outcome.err, "Lower optimizer.learning_rate"));
   CHECK(lines_of(outcome.err).size() == 1);
-  if (fs::exists("diverged/last.safetensors"))
-    CHECK(run_weft({"inspect", "diverged/last.safetensors"}).code == 0);
+  if (fs::exists("diverged/last.safetensors")) CHECK(run_weft({"inspect", "diverged/last.safetensors"}).code == 0);
   for (const std::string& line : lines_of(bytes_of("diverged/log.jsonl"))) CHECK(Json::accept(line));
 }
 
@@ -237,12 +232,10 @@ TEST_CASE("pairs with a blank side and pairs that are too long are dropped whole
   trained();
   put("gaps.src", "a\n\nb b\n\xC2\xA0\nc\na b c d e f a b c d e f\n");
   put("gaps.trg", "a\nb\nb b\nd\nc\nf\n");
-  const Outcome outcome =
-      run_weft({"train", "tiny.json", "--run", "gaps", "--set", "training.steps=3", "--set",
-                "data.train_source=gaps.src", "--set", "data.train_target=gaps.trg"});
+  const Outcome outcome = run_weft({"train", "tiny.json", "--run", "gaps", "--set", "training.steps=3", "--set",
+                                    "data.train_source=gaps.src", "--set", "data.train_target=gaps.trg"});
   CHECK(outcome.code == 0);
-  CHECK(contains(outcome.out,
-                 "training text    3 of 6 pairs kept (2 dropped as blank on a side, 1 as too long)"));
+  CHECK(contains(outcome.out, "training text    3 of 6 pairs kept (2 dropped as blank on a side, 1 as too long)"));
   // Three pairs are fewer than a batch, and the vocabulary is what there is, not what was allowed.
   CHECK(contains(outcome.out, "batches          1 an epoch"));
   CHECK(contains(outcome.out, "3 updates in all"));

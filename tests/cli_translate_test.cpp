@@ -95,8 +95,7 @@ TEST_CASE("a line's translation depends on nothing but the line") {
   CHECK(translated("", {"--input", "lines.txt"}) == together);
   CHECK(run_weft(translate({"--input", "lines.txt", "--output", "lines.out"})).code == 0);
   CHECK(bytes_of("lines.out") == joined(together));
-  for (const char* threads : {"1", "2", "3"})
-    CHECK(translated(joined(lines), {"--threads", threads}) == together);
+  for (const char* threads : {"1", "2", "3"}) CHECK(translated(joined(lines), {"--threads", threads}) == together);
   for (const char* count : {"1", "2", "64", "0", "-1", "abc", ""}) {
     CAPTURE(count);
     CHECK(translated(joined(lines), {}, {std::string("OMP_NUM_THREADS=") + count}) == together);

@@ -95,10 +95,9 @@ TEST_CASE("values, comments and a byte order mark are read") {
 }
 
 TEST_CASE("a shown config reads back as itself, byte for byte") {
-  const Config config =
-      with({"data.train_source=a \"b\"\\\n\xC3\xA9", "optimizer.learning_rate=0.1234567890123456789",
-            "optimizer.epsilon=4.9e-324", "model.dropout=-0.0", "training.seed=9007199254740991",
-            "optimizer.clip_norm=1e300", "model.norm_first=true"});
+  const Config config = with({"data.train_source=a \"b\"\\\n\xC3\xA9", "optimizer.learning_rate=0.1234567890123456789",
+                              "optimizer.epsilon=4.9e-324", "model.dropout=-0.0", "training.seed=9007199254740991",
+                              "optimizer.clip_norm=1e300", "model.norm_first=true"});
   const std::string shown = config_json(config);
   const Config again = parse_config(shown, "a.json");
   CHECK(config_json(again) == shown);
@@ -114,10 +113,8 @@ TEST_CASE("a shown config reads back as itself, byte for byte") {
 TEST_CASE("an unknown key is an error with a suggestion") {
   CHECK(parse_error("{\n\"optimizer\": {\n\"learing_rate\": 1}}") ==
         "a.json:3: optimizer.learing_rate is not a known key; did you mean optimizer.learning_rate?");
-  CHECK(parse_error(R"({"modle": {"heads": 2}})") ==
-        "a.json:1: modle is not a known key; did you mean model?");
-  CHECK(parse_error(R"({"d_model": 2})") ==
-        "a.json:1: d_model is not a known key; did you mean model.d_model?");
+  CHECK(parse_error(R"({"modle": {"heads": 2}})") == "a.json:1: modle is not a known key; did you mean model?");
+  CHECK(parse_error(R"({"d_model": 2})") == "a.json:1: d_model is not a known key; did you mean model.d_model?");
   CHECK(parse_error(R"({"training": {"beam": 2}})") ==
         "a.json:1: training.beam is not a known key; did you mean decoding.beam?");
   CHECK(parse_error(R"({"schedule": {"warmup": 2}})") ==
@@ -134,8 +131,7 @@ TEST_CASE("an unknown key is an error with a suggestion") {
 
 TEST_CASE("a wrong type is an error that says what was found and what is allowed") {
   const auto model = [](const std::string& member) { return parse_error("{\"model\": {" + member + "}}"); };
-  CHECK(model(R"("heads": "four")") ==
-        R"(a.json:1: model.heads is "four"; must be a whole number, at least 1)");
+  CHECK(model(R"("heads": "four")") == R"(a.json:1: model.heads is "four"; must be a whole number, at least 1)");
   CHECK(model(R"("heads": 1.5)") == "a.json:1: model.heads is 1.5; must be a whole number, at least 1");
   CHECK(model(R"("heads": true)") == "a.json:1: model.heads is true; must be a whole number, at least 1");
   CHECK(model(R"("heads": null)") == "a.json:1: model.heads is null; must be a whole number, at least 1");
@@ -145,8 +141,7 @@ TEST_CASE("a wrong type is an error that says what was found and what is allowed
         "a.json:1: model.dropout is an object; must be a number, at least 0 and below 1");
   CHECK(model(R"("norm_first": 1)") == "a.json:1: model.norm_first is 1; must be true or false");
   CHECK(model(R"("norm": 1)") == "a.json:1: model.norm is 1; must be a string");
-  CHECK(parse_error(R"({"model": [{"heads": 0}]})") ==
-        "a.json:1: model is an array; must be an object: { ... }");
+  CHECK(parse_error(R"({"model": [{"heads": 0}]})") == "a.json:1: model is an array; must be an object: { ... }");
   CHECK(parse_error("[]") == "a.json: is an array; must be an object: { ... }");
   CHECK(parse_error("7") == "a.json: is 7; must be an object: { ... }");
 }
@@ -188,11 +183,9 @@ TEST_CASE("values that do not go together are errors") {
         "a.json: model.d_model (130) must be a multiple of model.heads (4)");
   CHECK(parse_error(R"({"model": {"tied_embeddings": "all"}})") ==
         "a.json: model.tied_embeddings is \"all\"; this needs data.shared_vocabulary to be true");
-  CHECK(parse_error(R"({"model": {"tied_embeddings": "all"}, "data": {"shared_vocabulary": true}})") ==
-        "no error");
-  CHECK(
-      parse_error(R"({"data": {"max_length": 512}})") ==
-      "a.json: data.max_length (512) must be below model.max_length (512), to leave room for the end token");
+  CHECK(parse_error(R"({"model": {"tied_embeddings": "all"}, "data": {"shared_vocabulary": true}})") == "no error");
+  CHECK(parse_error(R"({"data": {"max_length": 512}})") ==
+        "a.json: data.max_length (512) must be below model.max_length (512), to leave room for the end token");
   CHECK(parse_error(R"({"schedule": {"warmup_steps": 0}})") ==
         "a.json: schedule.warmup_steps is 0; must be at least 1 with schedule.name \"inverse_sqrt\"");
   CHECK(parse_error(R"({"schedule": {"warmup_steps": 0, "name": "cosine"}})") == "no error");
@@ -213,17 +206,16 @@ TEST_CASE("a setting that would have no effect is an error") {
 }
 
 TEST_CASE("all problems of file and overrides are reported at once") {
-  CHECK(
-      parse_error("{\"model\": {\"heads\": 0, \"d_model\": 130},\n \"optimizer\": {\"learing_rate\": 1, "
-                  "\"beta1\": 2},\n"
-                  " \"data\": {\"max_length\": 1000}}",
-                  {"training.steps=none", "training.stepz=1"}) ==
-      "a.json:1: model.heads is 0; must be at least 1\n"
-      "a.json:2: optimizer.learing_rate is not a known key; did you mean optimizer.learning_rate?\n"
-      "a.json:2: optimizer.beta1 is 2; must be at least 0 and below 1\n"
-      "--set training.steps=none: training.steps is \"none\"; must be a whole number, at least 1\n"
-      "--set training.stepz=1: training.stepz is not a known key; did you mean training.steps?\n"
-      "a.json: data.max_length (1000) must be below model.max_length (512), to leave room for the end token");
+  CHECK(parse_error("{\"model\": {\"heads\": 0, \"d_model\": 130},\n \"optimizer\": {\"learing_rate\": 1, "
+                    "\"beta1\": 2},\n"
+                    " \"data\": {\"max_length\": 1000}}",
+                    {"training.steps=none", "training.stepz=1"}) ==
+        "a.json:1: model.heads is 0; must be at least 1\n"
+        "a.json:2: optimizer.learing_rate is not a known key; did you mean optimizer.learning_rate?\n"
+        "a.json:2: optimizer.beta1 is 2; must be at least 0 and below 1\n"
+        "--set training.steps=none: training.steps is \"none\"; must be a whole number, at least 1\n"
+        "--set training.stepz=1: training.stepz is not a known key; did you mean training.steps?\n"
+        "a.json: data.max_length (1000) must be below model.max_length (512), to leave room for the end token");
 }
 
 TEST_CASE("overrides win over the file, and the last of them wins") {
@@ -260,18 +252,15 @@ TEST_CASE("a JSON syntax error names line and column in plain words") {
   CHECK(parse_error("{\n  'model': {}\n}") ==
         "a.json:2:3: strings and keys stand in double quotes, not in single quotes");
   CHECK(parse_error("{\n  model: {}\n}") == "a.json:2:3: a key must stand in double quotes");
-  CHECK(parse_error("{\"model\": {\"heads\": 4,\n}}") ==
-        "a.json:2:1: a comma stands before the closing }; remove it");
+  CHECK(parse_error("{\"model\": {\"heads\": 4,\n}}") == "a.json:2:1: a comma stands before the closing }; remove it");
   CHECK(parse_error("{\"model\": {\"heads\": 4\n  \"norm\": \"x\"}}") ==
         "a.json:2:3: a comma or a colon is missing before this");
-  CHECK(
-      parse_error("{\"\xC3\xA9\": {\"heads\": 4") ==
-      "a.json:1:18: the text ends too early; a value, or the end of an object, string or comment is missing");
+  CHECK(parse_error("{\"\xC3\xA9\": {\"heads\": 4") ==
+        "a.json:1:18: the text ends too early; a value, or the end of an object, string or comment is missing");
   CHECK(parse_error("\xEF\xBB\xBF{]").rfind("a.json:1:2: ", 0) == 0);
   CHECK(parse_error("").rfind("a.json:1:1: the text ends too early", 0) == 0);
   CHECK(parse_error("{} {}").rfind("a.json:1:4: not JSON: ", 0) == 0);
-  CHECK(parse_error("{\"model\": {\"heads\": 1e999}}") ==
-        "a.json:1:25: not JSON: number overflow parsing '1e999'");
+  CHECK(parse_error("{\"model\": {\"heads\": 1e999}}") == "a.json:1:25: not JSON: number overflow parsing '1e999'");
   CHECK(parse_error("{\"model\": {\"heads\": NaN}}").rfind("a.json:1:21: not JSON: invalid literal", 0) == 0);
   CHECK(parse_error("{\"model\": {\"norm\": \"\xE9\"}}").rfind("a.json:1:22: not JSON: ", 0) == 0);
   CHECK(parse_error(std::string_view("{}\0x", 4)) == "a.json:1:3: a zero byte; save the file as UTF-8");
@@ -295,19 +284,17 @@ TEST_CASE("training needs a task or all of its files") {
         "data.valid_target, or "
         "data.task");
   CHECK(error_of([] { require_training_data(with({"data.task=sort"})); }) == "no error");
-  const std::vector<std::string> files = {"data.train_source=a", "data.train_target=b",
-                                          "data.valid_source=c"};
-  CHECK(error_of([&] { require_training_data(with(files)); }) ==
-        "nothing to train on; set data.valid_target");
+  const std::vector<std::string> files = {"data.train_source=a", "data.train_target=b", "data.valid_source=c"};
+  CHECK(error_of([&] { require_training_data(with(files)); }) == "nothing to train on; set data.valid_target");
 }
 
 TEST_CASE("differences name the keys with both values") {
   const Config before = with({});
   const Config after = with({"optimizer.learning_rate=0.002", "schedule.name=noam", "model.norm_first=true"});
   CHECK(config_differences(before, before).empty());
-  CHECK(config_differences(before, after) ==
-        std::vector<std::string>{"model.norm_first: false -> true", "optimizer.learning_rate: 0.001 -> 0.002",
-                                 "schedule.name: \"inverse_sqrt\" -> \"noam\""});
+  CHECK(config_differences(before, after) == std::vector<std::string>{"model.norm_first: false -> true",
+                                                                      "optimizer.learning_rate: 0.001 -> 0.002",
+                                                                      "schedule.name: \"inverse_sqrt\" -> \"noam\""});
 }
 
 TEST_CASE("docs/config.md is what the table says (make it anew with: weft config docs > docs/config.md)") {

@@ -54,10 +54,9 @@ class RunningMeanNorm : public Layer {
 using Parents = std::vector<std::vector<Index>>;
 
 /// Six steps of three sentences: hypotheses grow in number, swap, double, die, and sentences end.
-const std::vector<Parents> kSteps{
-    {{0, 0}, {0}, {0, 0, 0}},  // the first step has no parents to read
-    {{1, 0}, {0, 0}, {2, 0, 1}}, {{0, 0, 1}, {1, 1}, {1}}, {{2, 1, 0}, {}, {0, 0}},
-    {{1, 1, 2}, {}, {1, 0, 1}},  {{2}, {}, {2, 2}}};
+const std::vector<Parents> kSteps{{{0, 0}, {0}, {0, 0, 0}},  // the first step has no parents to read
+                                  {{1, 0}, {0, 0}, {2, 0, 1}}, {{0, 0, 1}, {1, 1}, {1}}, {{2, 1, 0}, {}, {0, 0}},
+                                  {{1, 1, 2}, {}, {1, 0, 1}},  {{2}, {}, {2, 2}}};
 
 /// Decodes kSteps with random tokens and checks all logits of every step.
 void check_decoding(const TransformerOptions& options, const Registry& registry) {
@@ -101,9 +100,8 @@ void check_decoding(const TransformerOptions& options, const Registry& registry)
         CAPTURE(row);
         CHECK(state.prefix(row) == prefix);
         const auto length = static_cast<Index>(prefix.size());
-        const Var states =
-            model.decode(context, prefix, Ragged::of_lengths({length}), memory.value().row_range(begin, end),
-                         Ragged::of_lengths({end - begin}));
+        const Var states = model.decode(context, prefix, Ragged::of_lengths({length}),
+                                        memory.value().row_range(begin, end), Ragged::of_lengths({end - begin}));
         const Tensor whole = model.logits(context, states).value();
         CHECK(worst_error(logits.row_range(row, row + 1), whole.row_range(length - 1, length)) <= kTolerance);
         ++row;
@@ -156,8 +154,7 @@ TEST_CASE("the logits without a past are those with one") {
     DecodeState state(model.encode({}, batch.source, batch.source_rows).value(), batch.source_rows);
     state.advance({}, std::vector<TokenId>{1, 1, 1}, Ragged::of_lengths({1, 1, 1}));
     model.next_logits(state);
-    state.advance(std::vector<Index>{0, 0, 1, 2}, std::vector<TokenId>{3, 4, 5, 6},
-                  Ragged::of_lengths({2, 1, 1}));
+    state.advance(std::vector<Index>{0, 0, 1, 2}, std::vector<TokenId>{3, 4, 5, 6}, Ragged::of_lengths({2, 1, 1}));
     model.next_logits(state);
     state.advance(std::vector<Index>{1, 0, 3}, std::vector<TokenId>{7, 8, 9}, Ragged::of_lengths({2, 0, 1}));
     logits.push_back(model.next_logits(state));

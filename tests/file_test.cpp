@@ -49,9 +49,7 @@ FileCalls faulty_calls() {
     return static_cast<ssize_t>(Fault());
   };
   calls.fsync = [](int file) { return now_failing() ? Fault() : real_calls.fsync(file); };
-  calls.rename = [](const char* from, const char* to) {
-    return now_failing() ? Fault() : real_calls.rename(from, to);
-  };
+  calls.rename = [](const char* from, const char* to) { return now_failing() ? Fault() : real_calls.rename(from, to); };
   return calls;
 }
 

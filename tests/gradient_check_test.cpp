@@ -14,7 +14,8 @@ namespace {
 class Affine : public Module {
  public:
   Affine(Module& parent, std::string_view name)
-      : Module(parent, name), weight_(*this, "weight", {3, 4}, Init::glorot(4, 3)),
+      : Module(parent, name),
+        weight_(*this, "weight", {3, 4}, Init::glorot(4, 3)),
         shift_(*this, "shift", {3}, Init::constant(0.5)) {}
 
   Var operator()(const Context& context, const Var& x, real factor) const {

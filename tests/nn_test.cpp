@@ -90,21 +90,18 @@ std::string config_error(const TransformerOptions& options) {
 
 TEST_CASE("parameters have the names that checkpoints hold") {
   TransformerOptions options = one_layer_each();
-  CHECK(names_of(options) == layer_names_and({"source_embedding.weight", "target_embedding.weight",
-                                              "output.weight", "output.bias"}));
+  CHECK(names_of(options) ==
+        layer_names_and({"source_embedding.weight", "target_embedding.weight", "output.weight", "output.bias"}));
   options.tied_embeddings = "decoder";
-  CHECK(names_of(options) ==
-        layer_names_and({"source_embedding.weight", "target_embedding.weight", "output.bias"}));
+  CHECK(names_of(options) == layer_names_and({"source_embedding.weight", "target_embedding.weight", "output.bias"}));
   options.positions = "learned";
-  CHECK(names_of(options) ==
-        layer_names_and({"source_embedding.weight", "target_embedding.weight", "output.bias",
-                         "source_positions.weight", "target_positions.weight"}));
+  CHECK(names_of(options) == layer_names_and({"source_embedding.weight", "target_embedding.weight", "output.bias",
+                                              "source_positions.weight", "target_positions.weight"}));
   options.positions = "sinusoidal";
   options.tied_embeddings = "all";
   options.norm_first = true;
-  CHECK(names_of(options) ==
-        layer_names_and({"target_embedding.weight", "output.bias", "encoder.norm.weight", "encoder.norm.bias",
-                         "decoder.norm.weight", "decoder.norm.bias"}));
+  CHECK(names_of(options) == layer_names_and({"target_embedding.weight", "output.bias", "encoder.norm.weight",
+                                              "encoder.norm.bias", "decoder.norm.weight", "decoder.norm.bias"}));
   options.encoder_layers = 3;
   const std::vector<std::string> names = names_of(options);
   CHECK(std::binary_search(names.begin(), names.end(), "encoder.layers.2.feed_forward.inner.weight"));
@@ -135,8 +132,7 @@ TEST_CASE("weights are [out, in], each a part of its own of the flat buffer") {
 TEST_CASE("the beginning of a parameter depends on the seed and its name alone") {
   const TransformerOptions options = one_layer_each();
   TransformerOptions other = options;
-  other.encoder_layers = 3, other.positions = "learned", other.tied_embeddings = "decoder",
-  other.norm_first = true;
+  other.encoder_layers = 3, other.positions = "learned", other.tied_embeddings = "decoder", other.norm_first = true;
   ParameterSet parameters(7), same(7), others(7), seed(8);
   const Transformer model(parameters, options, standard_layers()), twin(same, options, standard_layers()),
       cousin(others, other, standard_layers()), stranger(seed, options, standard_layers());
@@ -228,8 +224,7 @@ TEST_CASE("gradients add up over backward passes and are zero where none arrived
   for (std::size_t p = 0; p < 2; ++p) {  // used
     for (std::size_t i = 0; i < of_both[p].size(); ++i) {
       CHECK(of_x[p][i] != 0);
-      CHECK(of_both[p][i] ==
-            doctest::Approx(static_cast<double>(of_x[p][i]) + static_cast<double>(of_y[p][i])));
+      CHECK(of_both[p][i] == doctest::Approx(static_cast<double>(of_x[p][i]) + static_cast<double>(of_y[p][i])));
     }
   }
   for (std::size_t p = 2; p < 4; ++p) {  // unused
@@ -244,14 +239,12 @@ TEST_CASE("impossible options and unknown layers are refused, with what would do
     return config_error(options);
   };
   CHECK(with([](auto&) {}) == "no ConfigError");
-  CHECK(contains(with([](auto& o) { o.heads = 5; }),
-                 "model.d_model (24) must be a multiple of model.heads (5)"));
+  CHECK(contains(with([](auto& o) { o.heads = 5; }), "model.d_model (24) must be a multiple of model.heads (5)"));
   CHECK(contains(with([](auto& o) { o.heads = 0; }), "model.heads (0)"));
   CHECK(contains(with([](auto& o) { o.d_feed_forward = 0; }), "at least 1"));
   CHECK(contains(with([](auto& o) { o.max_length = 0; }), "at least 1"));
   CHECK(contains(with([](auto& o) { o.activation = "relus"; }), "\"relus\" is not one of relu, gelu, silu"));
-  CHECK(contains(with([](auto& o) { o.tied_embeddings = "both"; }),
-                 "\"both\" is not one of none, decoder, all"));
+  CHECK(contains(with([](auto& o) { o.tied_embeddings = "both"; }), "\"both\" is not one of none, decoder, all"));
   const std::string untied = with([](auto& o) { o.tied_embeddings = "all", o.target_vocabulary = 18; });
   CHECK(contains(untied, "17 and 18 tokens"));
   CHECK(contains(untied, "data.shared_vocabulary"));

@@ -20,7 +20,7 @@ using Shapes = std::vector<Shape>;
 
 /// One call of an op, on operands that all may want a gradient.
 struct OpCase {
-  std::string what;          ///< tells it from the other cases of the op
+  std::string what;  ///< tells it from the other cases of the op
   std::vector<Tensor> inputs;
   Differentiable run;
   Differentiable reference;  ///< the same from elementary ops; null: none

@@ -8,39 +8,58 @@ namespace weft {
 namespace {
 
 const std::vector<Shapes> kOne = {{{5, 17}}, {{1, 33}}, {{2, 3, 5}}, {{7}}, {{0, 5}}, {{3, 200}}, {{401, 203}}};
-const std::vector<Shapes> kTwo = {{{5, 17}, {5, 17}},  {{2, 3, 5}, {2, 3, 5}}, {{33}, {33}},
-                                  {{0, 5}, {0, 5}},    {{1, 200}, {1, 200}},   {{401, 203}, {401, 203}}};
-const std::vector<Shapes> kSpread = {{{5, 17}, {17}},     {{5, 17}, {1}},        {{1, 33}, {33}},
-                                     {{2, 3, 5}, {5}},    {{2, 3, 5}, {1}},      {{0, 5}, {5}},
-                                     {{0, 5}, {1}},       {{4, 1}, {1}},         {{3, 200}, {200}},
-                                     {{401, 203}, {203}}, {{401, 203}, {1}}};
+const std::vector<Shapes> kTwo = {{{5, 17}, {5, 17}}, {{2, 3, 5}, {2, 3, 5}}, {{33}, {33}},
+                                  {{0, 5}, {0, 5}},   {{1, 200}, {1, 200}},   {{401, 203}, {401, 203}}};
+const std::vector<Shapes> kSpread = {{{5, 17}, {17}},   {{5, 17}, {1}},      {{1, 33}, {33}},  {{2, 3, 5}, {5}},
+                                     {{2, 3, 5}, {1}},  {{0, 5}, {5}},       {{0, 5}, {1}},    {{4, 1}, {1}},
+                                     {{3, 200}, {200}}, {{401, 203}, {203}}, {{401, 203}, {1}}};
 
 /// A function of one operand, on values from [low, high).
 OpRow unary_row(std::string_view name, Var (*run)(const Var&), const Differentiable& reference, double low = -2,
                 double high = 2) {
-  return {name, random_cases(kOne, [run](Vars v) { return run(v[0]); }, reference, low, high), {}};
+  return {name,
+          random_cases(
+              kOne, [run](Vars v) { return run(v[0]); }, reference, low, high),
+          {}};
 }
 
 /// A function of two operands with all ways of spreading the second over the first.
-OpRow binary_row(std::string_view name, Var (*run)(const Var&, const Var&), const Differentiable& reference,
-                 double low, double high) {
+OpRow binary_row(std::string_view name, Var (*run)(const Var&, const Var&), const Differentiable& reference, double low,
+                 double high) {
   std::vector<Shapes> shapes = kTwo;
   shapes.insert(shapes.end(), kSpread.begin(), kSpread.end());
   return {name,
-          random_cases(shapes, [run](Vars v) { return run(v[0], v[1]); }, reference, low, high),
-          {[run] { run(zeros({4, 6}), zeros({4, 5})); }, [run] { run(zeros({4, 6}), zeros({3, 6})); },
-           [run] { run(zeros({4, 6}), zeros({4})); }, [run] { run(zeros({1}), zeros({6})); },
-           [run] { run(zeros({2, 3, 4}), zeros({3, 4})); }}};
+          random_cases(
+              shapes, [run](Vars v) { return run(v[0], v[1]); }, reference, low, high),
+          {[run] {
+             run(zeros({4, 6}), zeros({4, 5}));
+           },
+           [run] {
+             run(zeros({4, 6}), zeros({3, 6}));
+           },
+           [run] {
+             run(zeros({4, 6}), zeros({4}));
+           },
+           [run] { run(zeros({1}), zeros({6})); },
+           [run] {
+             run(zeros({2, 3, 4}), zeros({3, 4}));
+           }}};
 }
 
 OpRow residual_row() {
   OpRow row{"residual", {}, {}};
-  row.cases = random_cases(kTwo, [](Vars v) { return residual(v[0], v[1], kSomeDropout); },
-                           [](Vars v) { return add(v[0], dropout(v[1], kSomeDropout)); });
-  row.cases.push_back(random_case("no dropout", {{5, 17}, {5, 17}}, [](Vars v) { return residual(v[0], v[1], {}); },
-                                  [](Vars v) { return add(v[0], v[1]); }));
-  row.wrong = {[] { residual(zeros({4, 6}), zeros({4, 5}), kSomeDropout); },
-               [] { residual(zeros({4, 6}), zeros({6}), {}); }};
+  row.cases = random_cases(
+      kTwo, [](Vars v) { return residual(v[0], v[1], kSomeDropout); },
+      [](Vars v) { return add(v[0], dropout(v[1], kSomeDropout)); });
+  row.cases.push_back(random_case(
+      "no dropout", {{5, 17}, {5, 17}}, [](Vars v) { return residual(v[0], v[1], {}); },
+      [](Vars v) { return add(v[0], v[1]); }));
+  row.wrong = {[] {
+                 residual(zeros({4, 6}), zeros({4, 5}), kSomeDropout);
+               },
+               [] {
+                 residual(zeros({4, 6}), zeros({6}), {});
+               }};
   return row;
 }
 
@@ -54,8 +73,11 @@ OpRow matmul_row() {
       for (const bool tb : {false, true}) {
         const Shapes shapes = {ta ? Shape{s.k, s.m} : Shape{s.m, s.k}, tb ? Shape{s.n, s.k} : Shape{s.k, s.n}};
         row.cases.push_back(random_case(
-            ta && tb ? "both transposed" : ta ? "a transposed" : tb ? "b transposed" : "plain", shapes,
-            [ta, tb](Vars v) { return matmul(v[0], v[1], ta, tb); },
+            ta && tb ? "both transposed"
+            : ta     ? "a transposed"
+            : tb     ? "b transposed"
+                     : "plain",
+            shapes, [ta, tb](Vars v) { return matmul(v[0], v[1], ta, tb); },
             ta || tb ? Differentiable([ta, tb](Vars v) {
               return matmul(ta ? transpose(v[0]) : v[0], tb ? transpose(v[1]) : v[1]);
             })
@@ -63,18 +85,29 @@ OpRow matmul_row() {
       }
     }
   }
-  row.wrong = {[] { matmul(zeros({3, 4}), zeros({3, 4})); }, [] { matmul(zeros({3, 4}), zeros({4, 5}), true); },
-               [] { matmul(zeros({3, 4}), zeros({4, 5}), false, true); }};
+  row.wrong = {[] {
+                 matmul(zeros({3, 4}), zeros({3, 4}));
+               },
+               [] {
+                 matmul(zeros({3, 4}), zeros({4, 5}), true);
+               },
+               [] {
+                 matmul(zeros({3, 4}), zeros({4, 5}), false, true);
+               }};
   return row;
 }
 
 OpRow linear_row() {
   const auto activate = [](const Var& x, Activation activation) {
     switch (activation) {
-      case Activation::kRelu: return relu(x);
-      case Activation::kGelu: return gelu(x);
-      case Activation::kSilu: return silu(x);
-      default: return x;
+      case Activation::kRelu:
+        return relu(x);
+      case Activation::kGelu:
+        return gelu(x);
+      case Activation::kSilu:
+        return silu(x);
+      default:
+        return x;
     }
   };
   OpRow row{"linear", {}, {}};
@@ -82,8 +115,10 @@ OpRow linear_row() {
     Index rows, in, out;
   };
   for (const Size& s : {Size{5, 17, 33}, {1, 5, 17}, {7, 200, 3}, {4, 3, 1}, {0, 5, 3}, {301, 65, 130}}) {
-    for (const auto& [name, activation] : {std::pair{"none", Activation::kNone}, {"relu", Activation::kRelu},
-                                           {"gelu", Activation::kGelu}, {"silu", Activation::kSilu}}) {
+    for (const auto& [name, activation] : {std::pair{"none", Activation::kNone},
+                                           {"relu", Activation::kRelu},
+                                           {"gelu", Activation::kGelu},
+                                           {"silu", Activation::kSilu}}) {
       for (const bool bias : {true, false}) {
         const Shapes shapes = {{s.rows, s.in}, {s.out, s.in}, {s.out}};
         const auto a = activation;  // a structured binding cannot be captured in C++20 by all compilers
@@ -97,17 +132,22 @@ OpRow linear_row() {
       }
     }
   }
-  row.wrong = {[] { linear(zeros({3, 4}), zeros({5, 6}), Var()); },
-               [] { linear(zeros({3, 4}), zeros({5, 4}), zeros({4})); },
-               [] { linear(zeros({3, 4}), zeros({5, 4}), zeros({1})); }};
+  row.wrong = {[] {
+                 linear(zeros({3, 4}), zeros({5, 6}), Var());
+               },
+               [] {
+                 linear(zeros({3, 4}), zeros({5, 4}), zeros({4}));
+               },
+               [] {
+                 linear(zeros({3, 4}), zeros({5, 4}), zeros({1}));
+               }};
   return row;
 }
 
 /// sum or mean; the reference is a product with ones, or with shares.
 OpRow reduction_row(std::string_view name, Var (*run)(const Var&, Over), bool mean) {
   OpRow row{name, {}, {}};
-  for (const auto& [what, over] :
-       {std::pair{"all", Over::kAll}, {"rows", Over::kRows}, {"columns", Over::kColumns}}) {
+  for (const auto& [what, over] : {std::pair{"all", Over::kAll}, {"rows", Over::kRows}, {"columns", Over::kColumns}}) {
     const auto o = over;
     for (const Shape& shape : {Shape{5, 17}, Shape{1, 33}, Shape{4, 1}, Shape{2, 3, 5}, Shape{3, 200}, Shape{7},
                                Shape{0, 5}, Shape{1003, 41}, Shape{41, 1003}}) {
@@ -140,7 +180,12 @@ OpRow slice_row(std::string_view name, Var (*run)(const Var&, Index, Index), boo
   struct Size {
     Index rows, columns, begin, end;
   };
-  for (const Size& s : {Size{5, 17, 1, 4}, {17, 5, 0, 5}, {1, 33, 0, 1}, {6, 6, 5, 6}, {6, 6, 2, 2}, {3, 200, 1, 3},
+  for (const Size& s : {Size{5, 17, 1, 4},
+                        {17, 5, 0, 5},
+                        {1, 33, 0, 1},
+                        {6, 6, 5, 6},
+                        {6, 6, 2, 2},
+                        {3, 200, 1, 3},
                         {350, 320, 5, 311}}) {
     row.cases.push_back(random_case(
         std::to_string(s.begin) + " to " + std::to_string(s.end), {{s.rows, s.columns}},
@@ -150,31 +195,44 @@ OpRow slice_row(std::string_view name, Var (*run)(const Var&, Index, Index), boo
           return rows ? matmul(pick, v[0]) : matmul(v[0], pick, false, true);
         }));
   }
-  row.wrong = {[run] { run(zeros({4, 4}), 3, 5); }, [run] { run(zeros({4, 4}), -1, 2); },
-               [run] { run(zeros({4, 4}), 3, 2); }};
+  row.wrong = {[run] {
+                 run(zeros({4, 4}), 3, 5);
+               },
+               [run] {
+                 run(zeros({4, 4}), -1, 2);
+               },
+               [run] {
+                 run(zeros({4, 4}), 3, 2);
+               }};
   return row;
 }
 
 OpRow concat_row(std::string_view name, Var (*run)(Vars), bool rows) {
   OpRow row{name, {}, {}};
   const auto shape = [rows](Index along, Index across) { return rows ? Shape{along, across} : Shape{across, along}; };
-  const std::vector<Shapes> shapes = {{shape(2, 5), shape(3, 5), shape(1, 5)}, {shape(17, 3)},
-                                      {shape(0, 4), shape(2, 4)},              {shape(33, 1), shape(5, 1)},
-                                      {shape(200, 3), shape(1, 3)},            {shape(301, 150), shape(77, 150)}};
-  row.cases = random_cases(shapes, [run](Vars v) { return run(v); }, [rows](Vars v) {
-    Index total = 0, begin = 0;
-    for (const Var& part : v) total += rows ? part.rows() : part.cols();
-    Var result;
-    for (const Var& part : v) {
-      const Index end = begin + (rows ? part.rows() : part.cols());
-      const Var put = one_hot(counting(begin, end), total);
-      const Var wide = rows ? matmul(put, part, true) : matmul(part, put);
-      result = result.defined() ? add(result, wide) : wide;
-      begin = end;
-    }
-    return result;
-  });
-  row.wrong = {[run] { run({}); }, [run, shape] {
+  const std::vector<Shapes> shapes = {{shape(2, 5), shape(3, 5), shape(1, 5)},
+                                      {shape(17, 3)},
+                                      {shape(0, 4), shape(2, 4)},
+                                      {shape(33, 1), shape(5, 1)},
+                                      {shape(200, 3), shape(1, 3)},
+                                      {shape(301, 150), shape(77, 150)}};
+  row.cases = random_cases(
+      shapes, [run](Vars v) { return run(v); },
+      [rows](Vars v) {
+        Index total = 0, begin = 0;
+        for (const Var& part : v) total += rows ? part.rows() : part.cols();
+        Var result;
+        for (const Var& part : v) {
+          const Index end = begin + (rows ? part.rows() : part.cols());
+          const Var put = one_hot(counting(begin, end), total);
+          const Var wide = rows ? matmul(put, part, true) : matmul(part, put);
+          result = result.defined() ? add(result, wide) : wide;
+          begin = end;
+        }
+        return result;
+      });
+  row.wrong = {[run] { run({}); },
+               [run, shape] {
                  const std::vector<Var> parts = {zeros(shape(2, 5)), zeros(shape(2, 4))};
                  run(parts);
                }};
@@ -186,37 +244,59 @@ OpRow concat_row(std::string_view name, Var (*run)(Vars), bool rows) {
 std::vector<OpRow> elementary_rows() {
   const auto logistic = [](const Var& x) { return div(Var(Tensor::full(x.shape(), 1)), add(exp(neg(x)), number(1))); };
   return {
-      binary_row("add", add, [](Vars v) { return sub(v[0], neg(v[1])); }, -1, 1),
-      binary_row("sub", sub, [](Vars v) { return add(v[0], scale(v[1], -1)); }, -1, 1),
-      binary_row("mul", mul, [](Vars v) { return exp(add(log(v[0]), log(v[1]))); }, 0.5, 2),
-      binary_row("div", div, [](Vars v) { return exp(sub(log(v[0]), log(v[1]))); }, 0.5, 2),
-      {"scale", random_cases(kOne, [](Vars v) { return scale(v[0], real{-1.75}); },
-                             [](Vars v) { return mul(v[0], number(-1.75)); }), {}},
+      binary_row(
+          "add", add, [](Vars v) { return sub(v[0], neg(v[1])); }, -1, 1),
+      binary_row(
+          "sub", sub, [](Vars v) { return add(v[0], scale(v[1], -1)); }, -1, 1),
+      binary_row(
+          "mul", mul, [](Vars v) { return exp(add(log(v[0]), log(v[1]))); }, 0.5, 2),
+      binary_row(
+          "div", div, [](Vars v) { return exp(sub(log(v[0]), log(v[1]))); }, 0.5, 2),
+      {"scale",
+       random_cases(
+           kOne, [](Vars v) { return scale(v[0], real{-1.75}); }, [](Vars v) { return mul(v[0], number(-1.75)); }),
+       {}},
       unary_row("neg", neg, [](Vars v) { return scale(v[0], -1); }),
       unary_row("exp", exp, nullptr),
       unary_row("log", log, nullptr, 0.25, 4),
-      unary_row("sqrt", sqrt, [](Vars v) { return exp(scale(log(v[0]), real{0.5})); }, 0.25, 4),
+      unary_row(
+          "sqrt", sqrt, [](Vars v) { return exp(scale(log(v[0]), real{0.5})); }, 0.25, 4),
       unary_row("relu", relu, nullptr),
       unary_row("gelu", gelu, nullptr, -4, 4),
-      unary_row("silu", silu, [logistic](Vars v) { return mul(v[0], logistic(v[0])); }, -4, 4),
+      unary_row(
+          "silu", silu, [logistic](Vars v) { return mul(v[0], logistic(v[0])); }, -4, 4),
       unary_row("tanh", tanh, [logistic](Vars v) { return sub(scale(logistic(scale(v[0], 2)), 2), number(1)); }),
-      unary_row("sigmoid", sigmoid, [logistic](Vars v) { return logistic(v[0]); }, -4, 4),
-      {"dropout", random_cases(kOne, [](Vars v) { return dropout(v[0], kSomeDropout); },
-                               [](Vars v) { return mul(v[0], dropout_mask(kSomeDropout, v[0].shape())); }), {}},
+      unary_row(
+          "sigmoid", sigmoid, [logistic](Vars v) { return logistic(v[0]); }, -4, 4),
+      {"dropout",
+       random_cases(
+           kOne, [](Vars v) { return dropout(v[0], kSomeDropout); },
+           [](Vars v) { return mul(v[0], dropout_mask(kSomeDropout, v[0].shape())); }),
+       {}},
       residual_row(),
       matmul_row(),
       linear_row(),
       reduction_row("sum", sum, false),
       reduction_row("mean", mean, true),
-      {"reshape", {random_case("to [3, 10]", {{2, 3, 5}}, [](Vars v) { return reshape(v[0], {3, 10}); }),
-                   random_case("to [340, 300]", {{300, 340}}, [](Vars v) { return reshape(v[0], {340, 300}); })},
-       {[] { reshape(zeros({4, 6}), {5, 5}); }}},
-      {"transpose", random_cases({{{5, 17}}, {{1, 33}}, {{3, 200}}, {{0, 5}}, {{401, 203}}},
-                                 [](Vars v) { return transpose(v[0]); },
-                                 [](Vars v) {
-                                   const Index T = v[0].rows();
-                                   return matmul(v[0], one_hot(counting(0, T), T), true);
-                                 }),
+      {"reshape",
+       {random_case("to [3, 10]", {{2, 3, 5}},
+                    [](Vars v) {
+                      return reshape(v[0], {3, 10});
+                    }),
+        random_case("to [340, 300]", {{300, 340}},
+                    [](Vars v) {
+                      return reshape(v[0], {340, 300});
+                    })},
+       {[] {
+         reshape(zeros({4, 6}), {5, 5});
+       }}},
+      {"transpose",
+       random_cases(
+           {{{5, 17}}, {{1, 33}}, {{3, 200}}, {{0, 5}}, {{401, 203}}}, [](Vars v) { return transpose(v[0]); },
+           [](Vars v) {
+             const Index T = v[0].rows();
+             return matmul(v[0], one_hot(counting(0, T), T), true);
+           }),
        {}},
       slice_row("slice_rows", slice_rows, true),
       slice_row("slice_columns", slice_columns, false),

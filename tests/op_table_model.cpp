@@ -90,10 +90,16 @@ OpRow embedding_row() {
     row.cases.push_back(random_case(
         std::to_string(s.ids) + " ids", {{s.vocabulary, s.d_model}},
         [ids](Vars v) { return embedding(v[0], ids, 2.5f); },
-        [ids, s](Vars v) { return matmul(one_hot({ids.begin(), ids.end()}, s.vocabulary, 2.5f), v[0]); }));
+        [ids, s](Vars v) {
+          return matmul(one_hot({ids.begin(), ids.end()}, s.vocabulary, 2.5f), v[0]);
+        }));
   }
-  row.wrong = {[] { embedding(zeros({4, 3}), std::vector<TokenId>{0, 4}); },
-               [] { embedding(zeros({4, 3}), std::vector<TokenId>{-1}); }};
+  row.wrong = {[] {
+                 embedding(zeros({4, 3}), std::vector<TokenId>{0, 4});
+               },
+               [] {
+                 embedding(zeros({4, 3}), std::vector<TokenId>{-1});
+               }};
   return row;
 }
 
@@ -103,8 +109,13 @@ OpRow add_positions_row() {
     std::vector<Index> lengths;
     Index d_model, positions, first;
   };
-  for (const Size& s : {Size{{3, 1, 4}, 5, 4, 0}, {{0, 2, 0, 3}, 17, 7, 2}, {{1}, 33, 6, 5}, {{0}, 5, 3, 0},
-                        {{}, 5, 3, 0}, {{2, 1}, 200, 2, 0}, {{150, 201, 170}, 49, 220, 1}}) {
+  for (const Size& s : {Size{{3, 1, 4}, 5, 4, 0},
+                        {{0, 2, 0, 3}, 17, 7, 2},
+                        {{1}, 33, 6, 5},
+                        {{0}, 5, 3, 0},
+                        {{}, 5, 3, 0},
+                        {{2, 1}, 200, 2, 0},
+                        {{150, 201, 170}, 49, 220, 1}}) {
     const Ragged rows = Ragged::of_lengths(s.lengths);
     row.cases.push_back(random_case(
         std::to_string(s.lengths.size()) + " sequences from " + std::to_string(s.first),
@@ -119,11 +130,21 @@ OpRow add_positions_row() {
         }));
   }
   const Ragged rows = Ragged::of_lengths({3, 2});
-  row.wrong = {[rows] { add_positions(zeros({5, 4}), zeros({2, 4}), rows); },
-               [rows] { add_positions(zeros({5, 4}), zeros({3, 4}), rows, 1); },
-               [rows] { add_positions(zeros({5, 4}), zeros({3, 5}), rows); },
-               [rows] { add_positions(zeros({4, 4}), zeros({3, 4}), rows); },
-               [rows] { add_positions(zeros({5, 4}), zeros({3, 4}), rows, -1); }};
+  row.wrong = {[rows] {
+                 add_positions(zeros({5, 4}), zeros({2, 4}), rows);
+               },
+               [rows] {
+                 add_positions(zeros({5, 4}), zeros({3, 4}), rows, 1);
+               },
+               [rows] {
+                 add_positions(zeros({5, 4}), zeros({3, 5}), rows);
+               },
+               [rows] {
+                 add_positions(zeros({4, 4}), zeros({3, 4}), rows);
+               },
+               [rows] {
+                 add_positions(zeros({5, 4}), zeros({3, 4}), rows, -1);
+               }};
   return row;
 }
 
@@ -137,14 +158,19 @@ OpRow attention_row(std::string_view name, Packing packing) {
     Index d_model, heads;
     bool causal, drop;
   };
-  const std::vector<Size> sizes = {
-      {{3, 1, 4}, {3, 1, 4}, 10, 2, true, false},   {{3, 1, 4}, {3, 1, 4}, 5, 1, false, false},
-      {{3, 1, 4}, {2, 5, 1}, 12, 4, false, false},  {{3, 0, 4}, {3, 0, 4}, 34, 2, true, true},
-      {{2, 3}, {7, 0}, 6, 2, false, true},          {{2}, {0}, 5, 1, false, false},
-      {{0, 2}, {3, 1}, 33, 1, false, true},         {{1}, {1}, 17, 1, true, false},
-      {{5, 20}, {5, 20}, 32, 1, true, true},        {{1, 2}, {40, 65}, 4, 2, false, false},
-      {{70}, {70}, 6, 2, true, true},               {{150, 64, 201}, {150, 64, 201}, 32, 4, true, true},
-      {{130, 1, 90}, {77, 200, 129}, 48, 3, false, true}};
+  const std::vector<Size> sizes = {{{3, 1, 4}, {3, 1, 4}, 10, 2, true, false},
+                                   {{3, 1, 4}, {3, 1, 4}, 5, 1, false, false},
+                                   {{3, 1, 4}, {2, 5, 1}, 12, 4, false, false},
+                                   {{3, 0, 4}, {3, 0, 4}, 34, 2, true, true},
+                                   {{2, 3}, {7, 0}, 6, 2, false, true},
+                                   {{2}, {0}, 5, 1, false, false},
+                                   {{0, 2}, {3, 1}, 33, 1, false, true},
+                                   {{1}, {1}, 17, 1, true, false},
+                                   {{5, 20}, {5, 20}, 32, 1, true, true},
+                                   {{1, 2}, {40, 65}, 4, 2, false, false},
+                                   {{70}, {70}, 6, 2, true, true},
+                                   {{150, 64, 201}, {150, 64, 201}, 32, 4, true, true},
+                                   {{130, 1, 90}, {77, 200, 129}, 48, 3, false, true}};
   for (const Size& s : sizes) {
     if (packing == Packing::kAll && s.queries != s.keys) continue;
     AttentionOptions options;
@@ -193,7 +219,8 @@ OpRow attention_row(std::string_view name, Packing packing) {
         case Packing::kKeyValue:
           cross_attention(query, zeros({key_count, 2 * d_key}), query_rows, key_rows, options);
           break;
-        case Packing::kAll: self_attention(zeros({key_count, 3 * d_key}), query_rows, options);
+        case Packing::kAll:
+          self_attention(zeros({key_count, 3 * d_key}), query_rows, options);
       }
     });
   };
@@ -219,8 +246,7 @@ OpRow attention_row(std::string_view name, Packing packing) {
 
 // ---- norms ----------------------------------------------------------------------------------------------------------
 
-const std::vector<Shapes> kRowShapes = {{{5, 17}}, {{1, 33}},  {{0, 5}},  {{4, 1}},
-                                        {{3, 16}}, {{3, 200}}, {{401, 203}}};
+const std::vector<Shapes> kRowShapes = {{{5, 17}}, {{1, 33}}, {{0, 5}}, {{4, 1}}, {{3, 16}}, {{3, 200}}, {{401, 203}}};
 
 OpRow norm_row(std::string_view name, bool residual) {
   OpRow row{name, {}, {}};
@@ -266,9 +292,15 @@ OpRow cross_entropy_row() {
           [=](Vars v) { return cross_entropy_reference(v[0], targets, options); }, -3, 3));
     }
   }
-  row.wrong = {[] { cross_entropy(zeros({2, 3}), std::vector<TokenId>{0}); },
-               [] { cross_entropy(zeros({2, 3}), std::vector<TokenId>{0, 3}); },
-               [] { cross_entropy(zeros({2, 3}), std::vector<TokenId>{-1, 0}); }};
+  row.wrong = {[] {
+                 cross_entropy(zeros({2, 3}), std::vector<TokenId>{0});
+               },
+               [] {
+                 cross_entropy(zeros({2, 3}), std::vector<TokenId>{0, 3});
+               },
+               [] {
+                 cross_entropy(zeros({2, 3}), std::vector<TokenId>{-1, 0});
+               }};
   return row;
 }
 
@@ -294,11 +326,21 @@ OpRow linear_cross_entropy_row() {
       }
     }
   }
-  row.wrong = {[] { linear_cross_entropy(zeros({2, 4}), zeros({3, 5}), Var(), std::vector<TokenId>{0, 0}); },
-               [] { linear_cross_entropy(zeros({2, 4}), zeros({3, 4}), zeros({4}), std::vector<TokenId>{0, 0}); },
-               [] { linear_cross_entropy(zeros({2, 4}), zeros({3, 4}), Var(), std::vector<TokenId>{0}); },
-               [] { linear_cross_entropy(zeros({2, 4}), zeros({3, 4}), Var(), std::vector<TokenId>{0, 3}); },
-               [] { linear_cross_entropy(zeros({2, 4}), zeros({3, 4}), Var(), std::vector<TokenId>{-1, 0}); }};
+  row.wrong = {[] {
+                 linear_cross_entropy(zeros({2, 4}), zeros({3, 5}), Var(), std::vector<TokenId>{0, 0});
+               },
+               [] {
+                 linear_cross_entropy(zeros({2, 4}), zeros({3, 4}), zeros({4}), std::vector<TokenId>{0, 0});
+               },
+               [] {
+                 linear_cross_entropy(zeros({2, 4}), zeros({3, 4}), Var(), std::vector<TokenId>{0});
+               },
+               [] {
+                 linear_cross_entropy(zeros({2, 4}), zeros({3, 4}), Var(), std::vector<TokenId>{0, 3});
+               },
+               [] {
+                 linear_cross_entropy(zeros({2, 4}), zeros({3, 4}), Var(), std::vector<TokenId>{-1, 0});
+               }};
   return row;
 }
 
@@ -314,27 +356,46 @@ std::vector<OpRow> model_rows() {
       attention_row("attention", Packing::kApart),
       attention_row("self_attention", Packing::kAll),
       attention_row("cross_attention", Packing::kKeyValue),
-      {"softmax", random_cases(kRowShapes, [](Vars v) { return softmax(v[0]); },
-                               [](Vars v) { return softmax_reference(v[0]); }, -3, 3), {}},
-      {"log_softmax", random_cases(kRowShapes, [](Vars v) { return log_softmax(v[0]); },
-                                   [](Vars v) { return log(softmax_reference(v[0])); }, -3, 3), {}},
+      {"softmax",
+       random_cases(
+           kRowShapes, [](Vars v) { return softmax(v[0]); }, [](Vars v) { return softmax_reference(v[0]); }, -3, 3),
+       {}},
+      {"log_softmax",
+       random_cases(
+           kRowShapes, [](Vars v) { return log_softmax(v[0]); }, [](Vars v) { return log(softmax_reference(v[0])); },
+           -3, 3),
+       {}},
       norm_row("layer_norm", false),
       norm_row("add_norm", true),
       cross_entropy_row(),
       linear_cross_entropy_row(),
-      {"mean_squared_error", random_cases(kPairs, [](Vars v) { return mean_squared_error(v[0], v[1]); },
-                                          [](Vars v) {
-                                            const Var d = sub(v[0], v[1]);
-                                            return mean(mul(d, d));
-                                          }),
-       {[] { mean_squared_error(zeros({4, 6}), zeros({4, 5})); },
-        [] { mean_squared_error(zeros({4, 6}), zeros({6})); }}},
-      {"kl_divergence", random_cases(kPairs, [](Vars v) { return kl_divergence(v[0], v[1]); },
-                                     [](Vars v) {
-                                       const Var terms = mul(v[1], sub(log(v[1]), v[0]));
-                                       return scale(sum(terms), 1 / static_cast<real>(v[0].rows()));
-                                     }, 0.25, 2),
-       {[] { kl_divergence(zeros({4, 6}), zeros({4, 5})); }, [] { kl_divergence(zeros({4, 6}), zeros({6})); }}},
+      {"mean_squared_error",
+       random_cases(
+           kPairs, [](Vars v) { return mean_squared_error(v[0], v[1]); },
+           [](Vars v) {
+             const Var d = sub(v[0], v[1]);
+             return mean(mul(d, d));
+           }),
+       {[] {
+          mean_squared_error(zeros({4, 6}), zeros({4, 5}));
+        },
+        [] {
+          mean_squared_error(zeros({4, 6}), zeros({6}));
+        }}},
+      {"kl_divergence",
+       random_cases(
+           kPairs, [](Vars v) { return kl_divergence(v[0], v[1]); },
+           [](Vars v) {
+             const Var terms = mul(v[1], sub(log(v[1]), v[0]));
+             return scale(sum(terms), 1 / static_cast<real>(v[0].rows()));
+           },
+           0.25, 2),
+       {[] {
+          kl_divergence(zeros({4, 6}), zeros({4, 5}));
+        },
+        [] {
+          kl_divergence(zeros({4, 6}), zeros({6}));
+        }}},
   };
 }
 

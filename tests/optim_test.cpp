@@ -177,8 +177,7 @@ TEST_CASE("one, two and three threads give the same bits, and nothing is allocat
       }
       CHECK(allocations == before);
       norms.push_back(norm);
-      for (const auto& [name, buffer] : made->state())
-        values.insert(values.end(), buffer.begin(), buffer.end());
+      for (const auto& [name, buffer] : made->state()) values.insert(values.end(), buffer.begin(), buffer.end());
       results.push_back(std::move(values));
     }
     CHECK(results[0] == results[1]);

@@ -65,16 +65,15 @@ class Parity {
   Tensor logits() const {
     const Context context;
     const Var memory = model_.encode(context, source_, source_rows_);
-    return model_.logits(context, model_.decode(context, decoder_input_, target_rows_, memory, source_rows_))
-        .value();
+    return model_.logits(context, model_.decode(context, decoder_input_, target_rows_, memory, source_rows_)).value();
   }
 
   /// The mean loss; with a tape, leaves the gradients in `parameters`.
   double loss(Tape* tape) {
     Context context;
     context.tape = tape;
-    const CrossEntropyOptions cross_entropy{static_cast<real>(0.1),
-                                            real{1} / static_cast<real>(target_.size()), nullptr};
+    const CrossEntropyOptions cross_entropy{static_cast<real>(0.1), real{1} / static_cast<real>(target_.size()),
+                                            nullptr};
     const Var loss =
         model_.loss(context, {source_, source_rows_, decoder_input_, target_, target_rows_}, cross_entropy);
     if (tape != nullptr) {
@@ -164,8 +163,7 @@ TEST_CASE("ten updates by Adam lead to PyTorch's losses") {
     for (std::size_t i = 0; i < theirs.size(); ++i) {
       parity.loss(&tape);
       Tensor shared = values;
-      adam->update(shared.values(), parity.parameters.gradients().values(), 1, 1e-3,
-                   static_cast<Index>(i) + 1);
+      adam->update(shared.values(), parity.parameters.gradients().values(), 1, 1e-3, static_cast<Index>(i) + 1);
       CAPTURE(i);
       CHECK(std::abs(parity.loss(nullptr) / theirs[i] - 1) <= kTolerance);
     }

@@ -52,8 +52,8 @@ std::string written(bool quiet, Index log_every, F&& use) {
 
 TEST_CASE("a wide line says everything") {
   const std::string line = format_progress(state_at(1200), 120);
-  for (const char* const part : {"━", "1,200/4,000", "epoch 3", "loss 2.0000", "ppl 7.39", "lr 5.00e-04",
-                                 "12,345 tok/s", "1m 23s left"}) {
+  for (const char* const part :
+       {"━", "1,200/4,000", "epoch 3", "loss 2.0000", "ppl 7.39", "lr 5.00e-04", "12,345 tok/s", "1m 23s left"}) {
     CAPTURE(part);
     CHECK(has(line, part));
   }
@@ -61,8 +61,7 @@ TEST_CASE("a wide line says everything") {
 }
 
 TEST_CASE("a line never exceeds the width, and loses what matters least first") {
-  for (Index width = 0; width <= 200; ++width)
-    CHECK(display_width(format_progress(state_at(3999), width)) <= width);
+  for (Index width = 0; width <= 200; ++width) CHECK(display_width(format_progress(state_at(3999), width)) <= width);
   const std::string narrow = format_progress(state_at(1200), 40);
   CHECK(has(narrow, "1,200/4,000"));
   CHECK(has(narrow, "loss 2.0000"));

@@ -41,10 +41,10 @@ TEST_CASE("lines have exactly these shapes and are in the file at once") {
       "\n";
   CHECK(bytes_of(folder.log()) == first);
   log.write(ValidationEntry{10, 2.5, 12.5, 0.5, 0.25, 34.5});
-  CHECK(bytes_of(folder.log()) ==
-        first + R"({"step":10,"validation":{"loss":2.5,"perplexity":12.5,"token_accuracy":0.5,)"
-                R"("exact_match":0.25,"bleu":34.5}})"
-                "\n");
+  CHECK(bytes_of(folder.log()) == first +
+                                      R"({"step":10,"validation":{"loss":2.5,"perplexity":12.5,"token_accuracy":0.5,)"
+                                      R"("exact_match":0.25,"bleu":34.5}})"
+                                      "\n");
 }
 
 TEST_CASE("numbers that are not finite become null, and read back as NaN") {
@@ -54,8 +54,7 @@ TEST_CASE("numbers that are not finite become null, and read back as NaN") {
   entry.loss = std::nan("");
   entry.grad_norm = std::numeric_limits<double>::infinity();
   log.write(entry);
-  log.write(
-      ValidationEntry{1, 1e3, std::numeric_limits<double>::infinity(), 0.5, std::nan(""), std::nan("")});
+  log.write(ValidationEntry{1, 1e3, std::numeric_limits<double>::infinity(), 0.5, std::nan(""), std::nan("")});
   std::istringstream lines(bytes_of(folder.log()));
   for (std::string line; std::getline(lines, line);) CHECK(nlohmann::json::accept(line));
   CHECK(contains(bytes_of(folder.log()), "\"loss\":null"));
@@ -112,12 +111,9 @@ TEST_CASE("a log that is not there has no entries, and resuming starts it") {
 }
 
 TEST_CASE("a line that is no entry is named") {
-  for (const char* const bad :
-       {"{\"step\":1}", "[1]", "7", "{\"step\":", "{\"step\":1,\"validation\":3}", "\xff"}) {
+  for (const char* const bad : {"{\"step\":1}", "[1]", "7", "{\"step\":", "{\"step\":1,\"validation\":3}", "\xff"}) {
     const Folder folder;
-    {
-      RunLog(folder.log(), 0).write(step_at(1));
-    }
+    { RunLog(folder.log(), 0).write(step_at(1)); }
     add(folder.log(), std::string(bad) + "\n");
     CAPTURE(bad);
     CHECK_THROWS_SAYING(read_run_log(folder.log()), "log.jsonl:2: ", DataError);

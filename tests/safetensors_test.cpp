@@ -175,9 +175,7 @@ TEST_CASE("hostile headers are refused") {
     put(folder / "b", bytes);
     return error_of([&] { SafetensorsFile::open(folder / "b"); });
   };
-  const auto tensor = [](const std::string& fields) {
-    return with_length("{\"t\":{" + fields + "}}", "12345678");
-  };
+  const auto tensor = [](const std::string& fields) { return with_length("{\"t\":{" + fields + "}}", "12345678"); };
   const std::string good = R"("dtype":"F32","shape":[2],"data_offsets":[0,8])";
   put(folder / "b", tensor(good));
   CHECK(SafetensorsFile::open(folder / "b").entries().size() == 1);
@@ -202,13 +200,11 @@ TEST_CASE("hostile headers are refused") {
   CHECK(contains(error(with_length("{\"__metadata__\":{\"a\":1}}")), "metadata \"a\" is not a text"));
   CHECK(contains(error(with_length("{\"__metadata__\":[]}")), "metadata are not an object"));
   CHECK(contains(error(with_length("{\"__metadata__\":{\"a\":\"\",\"a\":\"\"}}")), "has \"a\" twice"));
-  CHECK(contains(error(with_length("{\"t\":{" + good + "},\"t\":{" + good + "}}", "12345678")),
-                 "has \"t\" twice"));
+  CHECK(contains(error(with_length("{\"t\":{" + good + "},\"t\":{" + good + "}}", "12345678")), "has \"t\" twice"));
   CHECK(contains(error(tensor(good + ",\"dtype\":\"F32\"")), "has \"dtype\" twice"));
   CHECK(contains(error(tensor(good + ",\"more\":1")), "is not described by"));
   CHECK(contains(error(tensor(R"("dtype":32,"shape":[2],"data_offsets":[0,8])")), "has a dtype that is not"));
-  for (const char* shape :
-       {"2", "[-2]", "[2.0]", "[\"2\"]", "[9223372036854775808]", "[99999999999999999999]"}) {
+  for (const char* shape : {"2", "[-2]", "[2.0]", "[\"2\"]", "[9223372036854775808]", "[99999999999999999999]"}) {
     CAPTURE(shape);
     CHECK(contains(error(tensor(std::string(R"("dtype":"F32","data_offsets":[0,8],"shape":)") + shape)),
                    "has a shape that is not a list of sizes"));
@@ -218,15 +214,12 @@ TEST_CASE("hostile headers are refused") {
     CHECK(contains(error(tensor(std::string(R"("dtype":"F32","shape":[2],"data_offsets":)") + offsets)),
                    "has data_offsets that are not a begin and an end"));
   }
-  CHECK(contains(error(tensor(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0])")),
-                 "too large"));
-  CHECK(contains(error(tensor(R"("dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0])")),
-                 "does not fit"));
+  CHECK(contains(error(tensor(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0])")), "too large"));
+  CHECK(contains(error(tensor(R"("dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0])")), "does not fit"));
   CHECK(contains(error(tensor(R"("dtype":"F64","shape":[2],"data_offsets":[0,8])")), "does not fit"));
   CHECK(contains(error(tensor(R"("dtype":"I16","shape":[3],"data_offsets":[0,8])")), "does not fit"));
-  CHECK(contains(
-      error(tensor(R"("dtype":"F32","shape":[1152921504606846976],"data_offsets":[0,4611686018427387904])")),
-      "is cut: "));
+  CHECK(contains(error(tensor(R"("dtype":"F32","shape":[1152921504606846976],"data_offsets":[0,4611686018427387904])")),
+                 "is cut: "));
   CHECK(contains(error(tensor(R"("dtype":"F32","shape":[1],"data_offsets":[4,8])")), "do not begin where"));
   const std::string half = R"("dtype":"F32","shape":[1],"data_offsets":)";
   const auto two = [&](const char* first, const char* second) {
@@ -239,8 +232,8 @@ TEST_CASE("hostile headers are refused") {
   CHECK(contains(error(two("[0,4]", "[5,9]")), "do not begin where"));
   for (const char* sum : {"0000000", "000000000", "0000000g", "\\u0030000000"}) {
     CAPTURE(sum);
-    CHECK(contains(error(with_length(std::string("{\"__metadata__\":{\"weft.crc32\":\"") + sum + "\"}}")),
-                   "is damaged"));
+    CHECK(
+        contains(error(with_length(std::string("{\"__metadata__\":{\"weft.crc32\":\"") + sum + "\"}}")), "is damaged"));
   }
 }
 
@@ -282,6 +275,5 @@ TEST_CASE("a file by the reference implementation is read") {  // scripts/make_s
   CHECK(file.find("half")->dtype == "F16");
   CHECK(file.find("caf\u00e9 \"quoted\"")->dtype == "BOOL");
   std::vector<double> counts(3);
-  CHECK(contains(error_of([&] { file.read("counts", std::span(counts)); }),
-                 "tensor \"counts\" is of type \"I64\""));
+  CHECK(contains(error_of([&] { file.read("counts", std::span(counts)); }), "tensor \"counts\" is of type \"I64\""));
 }

@@ -23,8 +23,8 @@ using Tokens = std::vector<TokenId>;
 /// A random model whose vocabularies hold the specials and `words` words. The weights are larger than those
 /// that training begins with, so that its probabilities are far from equal.
 struct Tiny {
-  explicit Tiny(std::uint64_t seed, Index words = 3, Index max_length = 12,
-                Registry layers = standard_layers(), const std::string& feed_forward = "default")
+  explicit Tiny(std::uint64_t seed, Index words = 3, Index max_length = 12, Registry layers = standard_layers(),
+                const std::string& feed_forward = "default")
       : parameters(seed),
         registry(std::move(layers)),
         model(parameters, options(words, max_length, feed_forward), registry) {
@@ -89,8 +89,7 @@ std::vector<std::vector<double>> forced(const Tiny& tiny, const Tokens& source, 
       tiny.model.logits(Context{}, tiny.model.decode(Context{}, input, rows, memory, source_rows)).value();
   std::vector<std::vector<double>> result;
   for (Index row = 0; row < logits.rows(); ++row) {
-    std::vector<double> scores(logits.data() + row * logits.cols(),
-                               logits.data() + (row + 1) * logits.cols());
+    std::vector<double> scores(logits.data() + row * logits.cols(), logits.data() + (row + 1) * logits.cols());
     double sum = 0;
     for (const double score : scores) sum += std::exp(score);
     for (double& score : scores) score -= std::log(sum);
@@ -242,16 +241,14 @@ TEST_CASE("a sentence's results do not depend on what it is searched with, or on
     std::vector<Tokens> shuffled;
     for (const std::size_t s : order) shuffled.push_back(sentences[s]);
     const auto after = search_all(tiny, shuffled, options);
-    for (std::size_t i = 0; i < order.size(); ++i)
-      CHECK(tokens_of(after[i]) == tokens_of(together[order[i]]));
+    for (std::size_t i = 0; i < order.size(); ++i) CHECK(tokens_of(after[i]) == tokens_of(together[order[i]]));
 
     for (const int count : {1, 2, 3}) {
       set_threads(count);
       const auto threaded = search_all(tiny, sentences, options);
       for (std::size_t s = 0; s < sentences.size(); ++s) {
         CHECK(tokens_of(threaded[s]) == tokens_of(together[s]));
-        for (std::size_t i = 0; i < threaded[s].size(); ++i)
-          CHECK(threaded[s][i].score == together[s][i].score);
+        for (std::size_t i = 0; i < threaded[s].size(); ++i) CHECK(threaded[s][i].score == together[s][i].score);
       }
     }
     set_threads(1);
@@ -287,8 +284,7 @@ TEST_CASE("a beam larger than the vocabulary gives every sequence there is, and 
 
 TEST_CASE("limits: one extra token, and a model that holds two") {
   const Tiny tiny(4, 3), small(4, 3, 2);
-  for (const Hypothesis& one : search_one(tiny, sources({0}, 1)[0], {8, 8, 0.6, 2, 1}))
-    CHECK(one.tokens.size() <= 1);
+  for (const Hypothesis& one : search_one(tiny, sources({0}, 1)[0], {8, 8, 0.6, 2, 1})) CHECK(one.tokens.size() <= 1);
   const auto found = search_one(small, sources({1}, 1)[0], {8, 8, 0.6, 100, 1'000'000'000});
   CHECK(found.size() == 1 + 3);
   for (const Hypothesis& one : found) CHECK(one.tokens.size() <= 1);

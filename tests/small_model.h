@@ -69,8 +69,7 @@ inline double worst_error(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
   double worst = 0, largest = 0;
   for (std::size_t i = 0; i < a.values().size(); ++i) {
-    const double difference =
-        std::abs(static_cast<double>(a.values()[i]) - static_cast<double>(b.values()[i]));
+    const double difference = std::abs(static_cast<double>(a.values()[i]) - static_cast<double>(b.values()[i]));
     worst = std::max(worst, std::isnan(difference) ? 1e300 : difference);
     largest = std::max(largest, std::abs(static_cast<double>(b.values()[i])));
   }

@@ -68,7 +68,7 @@ TEST_CASE("a gradient given to two variables is copied before either is added to
   const Var early = scale(x, 3);  // comes last on the way back, and adds to what x shares with z
   const Var y = add(x, z);
   tape.backward(sum(add(mul(early, early), mul(y, y))));
-  CHECK(list(tape.gradient(z)) == List{22, 44});           // 2 (x + z)
+  CHECK(list(tape.gradient(z)) == List{22, 44});            // 2 (x + z)
   CHECK(list(tape.gradient(x)) == List{22 + 18, 44 + 36});  // and 18 x
   tape.clear();
   const Var both = tape.variable(of({1, 2}));
@@ -132,9 +132,7 @@ TEST_CASE("backward frees activations as it retreats") {
 
 TEST_CASE("what a record captured is destroyed when it has run, and when it is dropped") {
   const auto token = std::make_shared<int>(0);
-  const auto note = [&token](Tape& tape) {
-    return tape.record("note", of({0}), [token](const Tensor&, Tape&) {});
-  };
+  const auto note = [&token](Tape& tape) { return tape.record("note", of({0}), [token](const Tensor&, Tape&) {}); };
   {
     Tape tape;
     note(tape);

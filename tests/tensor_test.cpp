@@ -30,9 +30,13 @@ TEST_CASE("a shape is seen as a matrix of its rows") {
     Index rows, cols;
     const char* text;
   };
-  for (const Expected& e : {Expected{{}, 1, 1, "[]"}, {{5}, 1, 5, "[5]"}, {{3, 5}, 3, 5, "[3, 5]"},
-                            {{2, 3, 5}, 6, 5, "[2, 3, 5]"}, {{7, 2, 3, 5}, 42, 5, "[7, 2, 3, 5]"},
-                            {{0, 5}, 0, 5, "[0, 5]"}, {{5, 0}, 5, 0, "[5, 0]"}}) {
+  for (const Expected& e : {Expected{{}, 1, 1, "[]"},
+                            {{5}, 1, 5, "[5]"},
+                            {{3, 5}, 3, 5, "[3, 5]"},
+                            {{2, 3, 5}, 6, 5, "[2, 3, 5]"},
+                            {{7, 2, 3, 5}, 42, 5, "[7, 2, 3, 5]"},
+                            {{0, 5}, 0, 5, "[0, 5]"},
+                            {{5, 0}, 5, 0, "[5, 0]"}}) {
     CAPTURE(e.text);
     CHECK(e.shape.rows() == e.rows);
     CHECK(e.shape.cols() == e.cols);

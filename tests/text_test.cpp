@@ -109,8 +109,7 @@ TEST_CASE("read_lines refuses UTF-16, NUL and every form that is not UTF-8, with
 
 TEST_CASE("read_lines says why a file cannot be read") {
   const TemporaryFolder folder;
-  CHECK(
-      contains(error_of([&] { read_lines(folder.path() / "none.txt"); }), "none.txt: there is no such file"));
+  CHECK(contains(error_of([&] { read_lines(folder.path() / "none.txt"); }), "none.txt: there is no such file"));
   CHECK(contains(error_of([&] { read_lines(folder.path()); }), ": this is a directory"));
   CHECK(contains(error_of([&] { read_lines(folder.write("file", "a") / "below"); }), "below: "));
 }
@@ -155,8 +154,8 @@ TEST_CASE("read_parallel never shifts pairs and refuses unequal counts") {
   CHECK(contains(error, "train.en has 3 lines"));
   CHECK(contains(error, "shorter.fr has 2"));
   CHECK(contains(error_of([&] { read_parallel(shorter, en); }), "shorter.fr has 2 lines"));
-  CHECK(contains(error_of([&] { read_parallel(en, folder.write("gap.fr", "Un.\nDeux.\n\nTrois.\n")); }),
-                 "gap.fr has 4"));
+  CHECK(
+      contains(error_of([&] { read_parallel(en, folder.write("gap.fr", "Un.\nDeux.\n\nTrois.\n")); }), "gap.fr has 4"));
 
   const ParallelText pairs = read_parallel(folder.write("hole.en", "One.\n\nThree.\nFour.\nFive.\n"),
                                            folder.write("hole.fr", "Un.\nDeux.\nTrois.\n\nCinq.\n"));
@@ -165,9 +164,8 @@ TEST_CASE("read_parallel never shifts pairs and refuses unequal counts") {
 }
 
 TEST_CASE("is_blank sees through every kind of space and zero width") {
-  for (const char* blank :
-       {"", " ", "\t \r", "\xC2\xA0", "\xE2\x80\xAF", "\xE2\x80\x89", "\xE3\x80\x80", "\xE2\x80\x8B",
-        "\xE2\x81\xA0", "\xEF\xBB\xBF", "\xC2\x85", "\xE2\x80\xA8\xE2\x80\xA9"}) {
+  for (const char* blank : {"", " ", "\t \r", "\xC2\xA0", "\xE2\x80\xAF", "\xE2\x80\x89", "\xE3\x80\x80",
+                            "\xE2\x80\x8B", "\xE2\x81\xA0", "\xEF\xBB\xBF", "\xC2\x85", "\xE2\x80\xA8\xE2\x80\xA9"}) {
     CAPTURE(blank);
     CHECK(is_blank(blank));
   }

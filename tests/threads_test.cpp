@@ -32,10 +32,12 @@ TEST_CASE("parallel_for nests, does nothing for no items, and passes an exceptio
   parallel_for(0, 8, [&](Index, Index) { ++sum; });
   CHECK(sum == 0);
   std::vector<int> inner(4, 0);
-  parallel_for(4, 1, [&](Index i, Index) {
-    parallel_for(10, 1, [&](Index, Index) { ++inner[static_cast<std::size_t>(i)]; });
-  });
+  parallel_for(
+      4, 1, [&](Index i, Index) { parallel_for(10, 1, [&](Index, Index) { ++inner[static_cast<std::size_t>(i)]; }); });
   CHECK(inner == std::vector<int>{10, 10, 10, 10});
-  CHECK_THROWS_AS(parallel_for(4, 1, [](Index i, Index) { if (i == 2) throw std::runtime_error("two"); }),
+  CHECK_THROWS_AS(parallel_for(4, 1,
+                               [](Index i, Index) {
+                                 if (i == 2) throw std::runtime_error("two");
+                               }),
                   std::runtime_error);
 }

@@ -17,8 +17,8 @@ std::string thrown_text(Action action) {
   return "(nothing was thrown)";
 }
 
-#define CHECK_THROWS_SAYING(expression, part, Type)                                           \
-  do {                                                                                        \
-    const std::string thrown = thrown_text<Type>([&] { static_cast<void>(expression); });     \
-    CHECK_MESSAGE(thrown.find(part) != std::string::npos, thrown);                            \
+#define CHECK_THROWS_SAYING(expression, part, Type)                                       \
+  do {                                                                                    \
+    const std::string thrown = thrown_text<Type>([&] { static_cast<void>(expression); }); \
+    CHECK_MESSAGE(thrown.find(part) != std::string::npos, thrown);                        \
   } while (false)

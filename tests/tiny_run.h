@@ -26,8 +26,7 @@ inline Config tiny_config(const std::vector<std::string>& overrides = {}) {
 }
 
 /// Pairs of equal rows of `shortest` to `longest` letters from a to f.
-inline ParallelText letters(Index pairs, std::uint64_t seed, std::uint64_t shortest = 1,
-                            std::uint64_t longest = 6) {
+inline ParallelText letters(Index pairs, std::uint64_t seed, std::uint64_t shortest = 1, std::uint64_t longest = 6) {
   ParallelText text;
   Random random(seed);
   for (Index i = 0; i < pairs; ++i) {
@@ -45,15 +44,14 @@ inline ParallelText letters(Index pairs, std::uint64_t seed, std::uint64_t short
 /// A new model with a vocabulary of all letters.
 inline std::unique_ptr<TranslationModel> tiny_model(const Config& config) {
   Vocabularies vocabularies = build_vocabularies(config.data, letters(100, 1));
-  return std::make_unique<TranslationModel>(config, std::move(vocabularies.source),
-                                            std::move(vocabularies.target), standard_layers());
+  return std::make_unique<TranslationModel>(config, std::move(vocabularies.source), std::move(vocabularies.target),
+                                            standard_layers());
 }
 
-inline TrainingData tiny_data(const TranslationModel& model, const ParallelText& train,
-                              const ParallelText& valid) {
+inline TrainingData tiny_data(const TranslationModel& model, const ParallelText& train, const ParallelText& valid) {
   const Index longest = model.config().data.max_length;
-  return {encode_text(model, train, longest, "train").corpus,
-          encode_text(model, valid, longest, "valid").corpus, valid};
+  return {encode_text(model, train, longest, "train").corpus, encode_text(model, valid, longest, "valid").corpus,
+          valid};
 }
 
 }  // namespace weft

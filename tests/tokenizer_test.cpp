@@ -49,8 +49,8 @@ TEST_CASE("normalise_text changes spaces and case, nothing else") {
                        true) ==
         "a\xFF"
         "b");
-  for (const std::string same : {"Wait\xE2\x80\xA6", "\xEF\xB8\xB0", "cafe\xCC\x81",
-                                 "\xEF\xBC\x91\xEF\xBC\xA1", "co\xC2\xADoperate", "\xEF\xAC\x81n",
+  for (const std::string same : {"Wait\xE2\x80\xA6", "\xEF\xB8\xB0", "cafe\xCC\x81", "\xEF\xBC\x91\xEF\xBC\xA1",
+                                 "co\xC2\xADoperate", "\xEF\xAC\x81n",
                                  "a\xE2\x80\x8B"
                                  "b",
                                  "\xE2\x80\x99 ' \xCA\xBC"}) {
@@ -73,13 +73,12 @@ TEST_CASE("word: ordinary English and French text splits into plain tokens") {
         Tokens{"He", "said", "\"", "yes", "\"", ",", "\"", "no", "\"", "and", "'", "oui", "'", "."});
   CHECK(words("(\"a\") \xE2\x80\x9C"
               "b\xE2\x80\x9D $5 50% [c]; d: e") == Tokens{"(", "\"", "a", "\"", ")", "\xE2\x80\x9C", "b",
-                                                          "\xE2\x80\x9D", "$", "5", "50", "%", "[", "c", "]",
-                                                          ";", "d", ":", "e"});
+                                                          "\xE2\x80\x9D", "$", "5", "50", "%", "[", "c", "]", ";", "d",
+                                                          ":", "e"});
   CHECK(words("\xC2\xAB mot \xC2\xBB \xE2\x80\x94 a/b x - y & z") ==
         Tokens{"\xC2\xAB", "mot", "\xC2\xBB", "\xE2\x80\x94", "a", "/", "b", "x", "-", "y", "&", "z"});
   CHECK(words("...\xE2\x80\xA6").size() == 4);
-  CHECK(words("caf\xC3\xA9 cafe\xCC\x81 co\xC2\xADop") ==
-        Tokens{"caf\xC3\xA9", "cafe\xCC\x81", "co\xC2\xADop"});
+  CHECK(words("caf\xC3\xA9 cafe\xCC\x81 co\xC2\xADop") == Tokens{"caf\xC3\xA9", "cafe\xCC\x81", "co\xC2\xADop"});
   CHECK(words("<s> </s>") == Tokens{"<￭", "s", "￭>", "<", "/", "s", "￭>"});
   CHECK(make_tokenizer("word", true)->split("L'\xC3\x89T\xC3\x89 DON'T") ==
         Tokens{"l'", "\xC3\xA9t\xC3\xA9", "do", "n't"});
@@ -132,10 +131,9 @@ TEST_CASE("texts that other tools change come back as they were") {
                "\xEF\xBC\x91\xEF\xBC\x92\xEF\xBC\x93 \xEF\xBC\xA1\xEF\xBC\xA2", "co\xC2\xADoperate",
                "\xC2\xBD \xC2\xB2 \xEF\xAC\x81n", "a  b   c", " lead and trail ", "\xE2\x80\x99 ' \xCA\xBC",
                "\xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7",
-               "\xD7\xA9\xD7\x9C\xD7\x95\xD7\x9D \xE2\x80\x8Fok", "<s> <unk></s>",
-               "&amp; @@ ##a \xE2\x96\x81x", "'tis the boys' \"'quoted'\" \" x \"y\" z\"",
-               "rock'n'roll o'clock l'n't N'T x'd'y 5'9\" 1990's", "\xD8\x80' \xD8\x80▁ ▁\xCC\x81 \xCC\x81",
-               "\xF0\x9F\x87\xAB\xF0\x9F\x87\xB7\xF0\x9F\x87\xAB"}) {
+               "\xD7\xA9\xD7\x9C\xD7\x95\xD7\x9D \xE2\x80\x8Fok", "<s> <unk></s>", "&amp; @@ ##a \xE2\x96\x81x",
+               "'tis the boys' \"'quoted'\" \" x \"y\" z\"", "rock'n'roll o'clock l'n't N'T x'd'y 5'9\" 1990's",
+               "\xD8\x80' \xD8\x80▁ ▁\xCC\x81 \xCC\x81", "\xF0\x9F\x87\xAB\xF0\x9F\x87\xB7\xF0\x9F\x87\xAB"}) {
         check_round_trip(*tokenizer, line, lowercase);
       }
     }
@@ -219,8 +217,7 @@ TEST_CASE("random text of hard parts comes back as it was") {
       const auto tokenizer = make_tokenizer(name, lowercase);
       for (int i = 0; i < 8000; ++i) {
         std::string line;
-        for (std::uint64_t length = random.below(12); length > 0; --length)
-          line += parts[random.below(parts.size())];
+        for (std::uint64_t length = random.below(12); length > 0; --length) line += parts[random.below(parts.size())];
         check_round_trip(*tokenizer, line, lowercase);
       }
       for (int i = 0; i < 2000; ++i) {  // any code points at all

@@ -113,8 +113,7 @@ class PairFinder {
 
  private:
   /// Combien de pommes est-ce que Jane mange ? Modal verbs give way to the infinitive behind them.
-  void add_counted(const std::vector<std::string>& words,
-                   std::set<std::pair<std::string, std::string>>& pairs) const {
+  void add_counted(const std::vector<std::string>& words, std::set<std::pair<std::string, std::string>>& pairs) const {
     std::string noun, verb;
     for (const auto& word : words) {
       if (noun.empty() && nouns_.count(word) > 0) noun = nouns_.at(word);
@@ -198,8 +197,7 @@ TEST_CASE("test_unseen is the part of test with a pair of words that train never
 TEST_CASE("Jane never visits Africa in September, but all the words of it are frequent in train") {
   for (const auto& [name, text] : french_splits()) {
     for (const auto& s : text.source) {
-      CHECK_FALSE(
-          (s.find("Jane visite l'Afrique") != std::string::npos && s.find("septembre") != std::string::npos));
+      CHECK_FALSE((s.find("Jane visite l'Afrique") != std::string::npos && s.find("septembre") != std::string::npos));
     }
     CHECK_FALSE(overlap(text.target, {"Jane visits Africa in September."}));
   }
@@ -241,8 +239,7 @@ TEST_CASE("every word of valid and test is in at least 20 sentences of train") {
 
 TEST_CASE("a French sentence has one English, and both are spelled by the rules") {
   const auto is_vowel = [](std::string_view w) {
-    constexpr std::string_view letters[] = {"a", "e", "i", "o", "u", "é", "ê", "œ",
-                                            "â", "É", "A", "E", "I", "O", "U"};
+    constexpr std::string_view letters[] = {"a", "e", "i", "o", "u", "é", "ê", "œ", "â", "É", "A", "E", "I", "O", "U"};
     return std::any_of(std::begin(letters), std::end(letters), [&](auto v) { return w.starts_with(v); });
   };
   const std::set<std::string> mute = {"homme", "hommes",  "histoire", "histoires", "horloge",   "horloges",
@@ -266,11 +263,9 @@ TEST_CASE("a French sentence has one English, and both are spelled by the rules"
         if (elidable.count(word) > 0 && vowel) ok = false;
         if (word.back() == '\'' && !vowel && next != "hiver" && next.front() != 'h') ok = false;
         if ((word == "ma" || word == "ta" || word == "cet") && vowel != (word == "cet")) ok = false;
-        if ((word == "ce" || word == "beau" || word == "nouveau") && is_noun.count(next) > 0 && vowel)
-          ok = false;
+        if ((word == "ce" || word == "beau" || word == "nouveau") && is_noun.count(next) > 0 && vowel) ok = false;
         if ((word == "de" || word == "à") && (next == "le" || next == "les")) ok = false;
-        if (word.back() == '\'' &&
-            (next == "huit" || next.starts_with("haricot") || next.starts_with("hibou"))) {
+        if (word.back() == '\'' && (next == "huit" || next.starts_with("haricot") || next.starts_with("hibou"))) {
           ok = false;
         }
       }
@@ -285,8 +280,7 @@ TEST_CASE("a French sentence has one English, and both are spelled by the rules"
         if ((target[k] == "an" || target[k] == "An") && !an) ok = false;
       }
       const std::string& first = text.target[i];
-      ok = ok && first.front() >= 'A' && first.front() <= 'Z' &&
-           !(french.front() >= 'a' && french.front() <= 'z');
+      ok = ok && first.front() >= 'A' && first.front() <= 'Z' && !(french.front() >= 'a' && french.front() <= 'z');
       REQUIRE(ok);
     }
   }
@@ -295,11 +289,9 @@ TEST_CASE("a French sentence has one English, and both are spelled by the rules"
 TEST_CASE("words take their written forms") {
   using toy::english_sentence;
   using toy::french_sentence;
-  CHECK(french_sentence({"est-ce", "que", "elle", "va", "à", "le", "marché"}, "?") ==
-        "Est-ce qu'elle va au marché ?");
+  CHECK(french_sentence({"est-ce", "que", "elle", "va", "à", "le", "marché"}, "?") == "Est-ce qu'elle va au marché ?");
   CHECK(french_sentence({"je", "ne", "ai", "pas", "de", "eau"}, ".") == "Je n'ai pas d'eau.");
-  CHECK(french_sentence({"à", "huit", "heures", ",", "le", "hibou", "dort"}, ".") ==
-        "À huit heures, le hibou dort.");
+  CHECK(french_sentence({"à", "huit", "heures", ",", "le", "hibou", "dort"}, ".") == "À huit heures, le hibou dort.");
   CHECK(french_sentence({"il", "parle", "à", "le", "homme", "et", "à", "les", "amis"}, ".") ==
         "Il parle à l'homme et aux amis.");
   CHECK(french_sentence({"près", "de", "le", "hôtel", "de", "le", "roi"}, ".") == "Près de l'hôtel du roi.");
@@ -348,18 +340,13 @@ TEST_CASE("agreement: forms that must and must not occur") {
     INFO(must);
     CHECK((all.find(must) != std::string::npos || all.find(std::string(must) + "\t") != std::string::npos));
   }
-  for (const std::string& never :
-       std::vector<std::string>{"Elle est allé ", "Ils sont allé ", "Elles sont allés ",
-                                "Il est allée ",  "un belle",       "une beau ",
-                                "une petit ",     "un petite ",     "les petit ",
-                                "des petites ",   "des beaux ",     "a eau",
-                                "à Japon",        "en Japon",       "à France",
-                                "en Paris",       "tu est ",        "elle sont ",
-                                "He go ",         "She have ",      "They is ",
-                                "does not eats",  "did not went",   "Did he went",
-                                "some apple ",    "any apple ",     "a apples",
-                                "mouses",         "a water",        "du eau",
-                                "ma amie"}) {
+  for (const std::string& never : std::vector<std::string>{
+           "Elle est allé ", "Ils sont allé ", "Elles sont allés ", "Il est allée ", "un belle",     "une beau ",
+           "une petit ",     "un petite ",     "les petit ",        "des petites ",  "des beaux ",   "a eau",
+           "à Japon",        "en Japon",       "à France",          "en Paris",      "tu est ",      "elle sont ",
+           "He go ",         "She have ",      "They is ",          "does not eats", "did not went", "Did he went",
+           "some apple ",    "any apple ",     "a apples",          "mouses",        "a water",      "du eau",
+           "ma amie"}) {
     INFO(never);
     CHECK(all.find(never) == std::string::npos);
   }
@@ -370,8 +357,7 @@ TEST_CASE("a plural that looks like its singular is never in doubt") {
   for (const auto& [name, text] : french_splits()) {
     for (std::size_t i = 0; i < text.source.size(); ++i) {
       const std::string& french = text.source[i];
-      if (french.find("pas de souris") == std::string::npos && french.find("pas d'ours") == std::string::npos)
-        continue;
+      if (french.find("pas de souris") == std::string::npos && french.find("pas d'ours") == std::string::npos) continue;
       const std::string& translation = text.target[i];  // Clang captures no structured binding
       INFO(translation);
       CHECK(text.target[i].find(" any ") == std::string::npos);

@@ -42,8 +42,7 @@ class Session {
     trainer_ = std::make_unique<Trainer>(*checkpoint_.model, checkpoint_.state,
                                          tiny_data(*checkpoint_.model, train, valid), folder, progress_);
   }
-  Session(const fs::path& folder, const Config& config)
-      : Session(folder, config, letters(60, 5), letters(10, 6)) {}
+  Session(const fs::path& folder, const Config& config) : Session(folder, config, letters(60, 5), letters(10, 6)) {}
 
   TrainingEnd finish() { return trainer_->run(kNoStop); }
   /// Makes one update and saves, as after a signal.
@@ -71,8 +70,8 @@ std::string log_without_times(const fs::path& folder) {
     text += line;
   }
   for (const ValidationEntry& e : entries.validations) {
-    std::snprintf(line, sizeof line, "%lld: %.17g %.17g %.17g %.17g %.17g\n", static_cast<long long>(e.step),
-                  e.loss, e.perplexity, e.token_accuracy, e.exact_match, e.bleu);
+    std::snprintf(line, sizeof line, "%lld: %.17g %.17g %.17g %.17g %.17g\n", static_cast<long long>(e.step), e.loss,
+                  e.perplexity, e.token_accuracy, e.exact_match, e.bleu);
     text += line;
   }
   return text;
@@ -120,8 +119,7 @@ TEST_CASE("checkpoints and log are the same bytes for one, two and three threads
 
 TEST_CASE("a run stopped anywhere and taken up again ends with the same bytes as one never stopped") {
   for (const char* accumulate : {"training.accumulate=1", "training.accumulate=2"}) {
-    const Config config =
-        tiny_config({accumulate, "training.steps=24", "training.best_metric=token_accuracy"});
+    const Config config = tiny_config({accumulate, "training.steps=24", "training.best_metric=token_accuracy"});
     const TemporaryFolder straight;
     {
       Session session(straight.path(), config);
@@ -129,12 +127,10 @@ TEST_CASE("a run stopped anywhere and taken up again ends with the same bytes as
       CHECK(session.finish() == TrainingEnd::kDone);
       CHECK(session.trainer().state().epoch >= 3);
     }
-    const std::string last = bytes_of(straight / "last.safetensors"),
-                      best = bytes_of(straight / "best.safetensors");
+    const std::string last = bytes_of(straight / "last.safetensors"), best = bytes_of(straight / "best.safetensors");
     // Stops in the warm-up, in epochs, at and beside validations (8, 16) and log lines (5, 10, 15, 20), one
     // before the end.
-    for (const std::vector<int>& stops :
-         {std::vector<int>{1}, {2, 5}, {7}, {8}, {3, 4, 6, 9}, {15, 16, 17}, {23}}) {
+    for (const std::vector<int>& stops : {std::vector<int>{1}, {2, 5}, {7}, {8}, {3, 4, 6, 9}, {15, 16, 17}, {23}}) {
       CAPTURE(accumulate);
       CAPTURE(stops.back());
       const TemporaryFolder folder;
@@ -207,14 +203,13 @@ TEST_CASE("accumulating k batches equals one batch of k") {
   };
   const auto updated = [&](Index accumulate) -> Update {
     const TemporaryFolder folder;
-    Session session(
-        folder.path(),
-        tiny_config({"training.accumulate=" + std::to_string(accumulate),
-                     "training.batch_tokens=" + std::to_string(24 * 8 / accumulate), "optimizer.name=sgd",
-                     "optimizer.learning_rate=0.5", "schedule.name=constant", "schedule.warmup_steps=0",
-                     "model.dropout=0", "model.attention_dropout=0", "model.activation_dropout=0",
-                     "training.log_every=1"}),
-        train, valid);
+    Session session(folder.path(),
+                    tiny_config({"training.accumulate=" + std::to_string(accumulate),
+                                 "training.batch_tokens=" + std::to_string(24 * 8 / accumulate), "optimizer.name=sgd",
+                                 "optimizer.learning_rate=0.5", "schedule.name=constant", "schedule.warmup_steps=0",
+                                 "model.dropout=0", "model.attention_dropout=0", "model.activation_dropout=0",
+                                 "training.log_every=1"}),
+                    train, valid);
     CHECK(session.trainer().batches_per_epoch() == accumulate);
     session.one_update();
     const StepEntry entry = read_run_log((folder / "log.jsonl").string()).steps.at(0);
@@ -236,8 +231,8 @@ TEST_CASE("accumulating k batches equals one batch of k") {
 
 TEST_CASE("fewer pairs than a batch make one batch an epoch, every epoch") {
   const TemporaryFolder folder;
-  Session session(folder.path(), tiny_config({"training.batch_tokens=100000", "training.log_every=1"}),
-                  letters(5, 1), letters(2, 2));
+  Session session(folder.path(), tiny_config({"training.batch_tokens=100000", "training.log_every=1"}), letters(5, 1),
+                  letters(2, 2));
   CHECK(session.trainer().batches_per_epoch() == 1);
   CHECK(session.finish() == TrainingEnd::kDone);
   const auto steps = read_run_log((folder / "log.jsonl").string()).steps;
@@ -311,12 +306,12 @@ TEST_CASE("a state that does not fit the text is refused") {
 
 TEST_CASE("a tiny model learns to copy") {
   const TemporaryFolder folder;
-  Session session(folder.path(),
-                  tiny_config({"training.steps=150", "training.validate_every=150", "training.log_every=10",
-                               "training.batch_tokens=300", "model.d_model=32", "model.d_feed_forward=64",
-                               "model.dropout=0", "model.attention_dropout=0", "model.activation_dropout=0",
-                               "training.label_smoothing=0"}),
-                  letters(300, 5), letters(20, 6));
+  Session session(
+      folder.path(),
+      tiny_config({"training.steps=150", "training.validate_every=150", "training.log_every=10",
+                   "training.batch_tokens=300", "model.d_model=32", "model.d_feed_forward=64", "model.dropout=0",
+                   "model.attention_dropout=0", "model.activation_dropout=0", "training.label_smoothing=0"}),
+      letters(300, 5), letters(20, 6));
   session.finish();
   const RunLogEntries entries = read_run_log((folder / "log.jsonl").string());
   CHECK(entries.steps.front().loss > 1.5);

@@ -96,8 +96,7 @@ const std::vector<Index> kSource{4, 1, 6}, kTarget{3, 5, 2};
 TEST_CASE("the gradient of the whole model, with all dropout on, is that of finite differences") {
   if (sizeof(real) != sizeof(double)) return;  // differences prove nothing in float
   for (TransformerOptions options : variants()) {
-    if (options.activation == "relu")
-      options.activation = "gelu";  // a kink within a difference is no derivative
+    if (options.activation == "relu") options.activation = "gelu";  // a kink within a difference is no derivative
     CAPTURE(options.positions);
     CAPTURE(options.norm_first);
     Training training(options, kSource, kTarget);

@@ -32,14 +32,12 @@ TEST_CASE("a sentence does not depend on its neighbours in the batch") {
       const auto decoder_input = part(batch.decoder_input, batch.target_rows);
       const Tensor alone = model.encode(context, source, source_rows).value();
       if (alone.size() > 0) {
-        CHECK(worst_error(alone, memory.row_range(batch.source_rows.begin(s), batch.source_rows.end(s))) <=
-              kTolerance);
+        CHECK(worst_error(alone, memory.row_range(batch.source_rows.begin(s), batch.source_rows.end(s))) <= kTolerance);
       }
       const Tensor decoded = model.decode(context, decoder_input, target_rows, alone, source_rows).value();
-      CHECK(worst_error(decoded, states.row_range(batch.target_rows.begin(s), batch.target_rows.end(s))) <=
-            kTolerance);
-      const TransformerBatch sentence{source, source_rows, decoder_input,
-                                      part(batch.target, batch.target_rows), target_rows};
+      CHECK(worst_error(decoded, states.row_range(batch.target_rows.begin(s), batch.target_rows.end(s))) <= kTolerance);
+      const TransformerBatch sentence{source, source_rows, decoder_input, part(batch.target, batch.target_rows),
+                                      target_rows};
       losses += static_cast<double>(model.loss(context, sentence, {}).value().item());
     }
     CHECK(static_cast<double>(model.loss(context, batch.batch(), {}).value().item()) ==

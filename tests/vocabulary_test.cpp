@@ -81,8 +81,7 @@ TEST_CASE("from_tokens is the inverse of tokens and names the faulty entry") {
   CHECK(starts(error_of({"a\nb"}), "vocab.txt:4: an entry with a line break"));
   CHECK(starts(error_of({"a\xE9"}), "vocab.txt:4:2: not UTF-8 (byte 0xE9)"));
   CHECK(starts(error_of({"a", "b", "c"}, true), "vocab.txt:1: \"a\" where <unk> must be"));
-  CHECK(starts(error_of({"<pad>", "<unk>", "<s>", "</s>", "a"}, true),
-               "vocab.txt:1: \"<pad>\" where <unk> must be"));
+  CHECK(starts(error_of({"<pad>", "<unk>", "<s>", "</s>", "a"}, true), "vocab.txt:1: \"<pad>\" where <unk> must be"));
   CHECK(starts(error_of({"<unk>", "</s>", "<s>"}, true), "vocab.txt:2: \"</s>\" where <s> must be"));
   CHECK(starts(error_of({"<unk>", "<s>"}, true), "vocab.txt:3: nothing where </s> must be"));
   CHECK(starts(error_of({}, true), "vocab.txt:1: nothing where <unk> must be"));

@@ -84,7 +84,8 @@ Index Arguments::whole(const std::string& option, Index otherwise, Index least, 
   if (!has(option)) return otherwise;
   const auto value = parsed<Index>(text(option));
   if (!value || *value < least || *value > most) {
-    refuse(verb_, fmt::format("--{} is \"{}\"; must be a whole number from {} to {}", option, text(option), least, most));
+    refuse(verb_,
+           fmt::format("--{} is \"{}\"; must be a whole number from {} to {}", option, text(option), least, most));
   }
   return *value;
 }
@@ -103,7 +104,8 @@ std::string format_help(const VerbHelp& help) {
                                  help.options.empty() ? "" : " [option]...");
   std::vector<std::vector<std::string>> rows;
   for (const Option& option : help.options) {
-    rows.push_back({fmt::format("  --{}{}{}", option.name, option.value.empty() ? "" : " ", option.value), option.meaning});
+    rows.push_back(
+        {fmt::format("  --{}{}{}", option.name, option.value.empty() ? "" : " ", option.value), option.meaning});
   }
   rows.push_back({"  --help", "Print this."});
   text += "\noptions:\n" + format_table(rows) + "\nexamples:\n";

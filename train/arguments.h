@@ -11,16 +11,16 @@ namespace weft {
 
 /// An option of a verb.
 struct Option {
-  std::string name;     ///< without the dashes
-  std::string value;    ///< what stands for its value in the help, such as "N"; empty for a flag
+  std::string name;   ///< without the dashes
+  std::string value;  ///< what stands for its value in the help, such as "N"; empty for a flag
   std::string meaning;
 };
 
 /// A verb as its help shows it.
 struct VerbHelp {
-  std::string verb;                   ///< "translate"
-  std::string positional;             ///< "CHECKPOINT"
-  std::string meaning;                ///< one sentence or a few
+  std::string verb;        ///< "translate"
+  std::string positional;  ///< "CHECKPOINT"
+  std::string meaning;     ///< one sentence or a few
   std::vector<Option> options;
   std::vector<std::string> examples;  ///< whole commands
 };

@@ -111,8 +111,7 @@ class Picture {
  private:
   PanelStyle style(double cell, std::string_view caption) const;
   Layout best_layout(std::string_view mean_caption) const;
-  void panel(double x, double y, const PanelStyle& s, std::string_view caption,
-             const std::vector<float>& weights);
+  void panel(double x, double y, const PanelStyle& s, std::string_view caption, const std::vector<float>& weights);
   void words(const PanelStyle& s);
   void cells(const PanelStyle& s, const std::vector<float>& weights);
   void legend(double x, double y);
@@ -130,9 +129,7 @@ class Picture {
 };
 
 /// Width of text in a sans-serif font, on the generous side.
-double text_width(std::string_view text, double font) {
-  return static_cast<double>(display_width(text)) * font * 0.6;
-}
+double text_width(std::string_view text, double font) { return static_cast<double>(display_width(text)) * font * 0.6; }
 
 double widest(const std::vector<std::string>& labels, double font) {
   double width = 0;
@@ -177,18 +174,16 @@ Layout Picture::best_layout(std::string_view mean_caption) const {
         const double more = (grid_height - large.height) / static_cast<double>(target_.size());
         large = style(std::floor(std::min(cell * 1.4, cell + more)), mean_caption);
       }
-      const Layout layout = beside ? Layout{large,
-                                            small,
-                                            beside,
-                                            across,
-                                            large.width + kGap + grid_width,
-                                            std::max(large.height, grid_height)}
-                                   : Layout{large,
-                                            small,
-                                            beside,
-                                            across,
-                                            std::max(large.width, grid_width),
-                                            large.height + kGap + grid_height};
+      const Layout layout =
+          beside
+              ? Layout{large,
+                       small,
+                       beside,
+                       across,
+                       large.width + kGap + grid_width,
+                       std::max(large.height, grid_height)}
+              : Layout{
+                    large, small, beside, across, std::max(large.width, grid_width), large.height + kGap + grid_height};
       const double size = std::max(layout.width, (layout.height + kHeader + kFooter) * kAspect);
       if (best.across == 0 || size < best_size) {
         best = layout;
@@ -246,8 +241,8 @@ void Picture::cells(const PanelStyle& s, const std::vector<float>& weights) {
 
 void Picture::panel(double x, double y, const PanelStyle& s, std::string_view caption,
                     const std::vector<float>& weights) {
-  put("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"13\" font-weight=\"600\" fill=\"{}\">{}</text>\n",
-      x + s.left, y + 13, kSoftInk, caption);
+  put("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"13\" font-weight=\"600\" fill=\"{}\">{}</text>\n", x + s.left,
+      y + 13, kSoftInk, caption);
   put("<g transform=\"translate({:.1f} {:.1f})\">\n", x + s.left, y + s.top);
   words(s);
   cells(s, weights);
@@ -257,8 +252,7 @@ void Picture::panel(double x, double y, const PanelStyle& s, std::string_view ca
 void Picture::legend(double x, double y) {
   constexpr int kSteps = 55;
   constexpr double kLong = 220, kHigh = 10;
-  put("<g font-size=\"11\" fill=\"{}\">\n<text x=\"{:.1f}\" y=\"{:.1f}\">weight</text>\n", kSoftInk, x,
-      y + 9);
+  put("<g font-size=\"11\" fill=\"{}\">\n<text x=\"{:.1f}\" y=\"{:.1f}\">weight</text>\n", kSoftInk, x, y + 9);
   const double left = x + 50;
   for (int i = 0; i < kSteps; ++i) {
     put("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\" "
@@ -266,8 +260,8 @@ void Picture::legend(double x, double y) {
         left + i * kLong / kSteps, y, kLong / kSteps, kHigh, colour((i + 0.5) / kSteps));
   }
   for (const double tick : {0.0, 0.25, 0.5, 0.75, 1.0}) {
-    put("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", left + tick * kLong,
-        y + kHigh + 13, tick);
+    put("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", left + tick * kLong, y + kHigh + 13,
+        tick);
   }
   svg_ += "</g>\n";
 }
@@ -287,12 +281,11 @@ std::string Picture::draw() {
       "{1:.0f}\" "
       "role=\"img\" aria-label=\"{2}\" font-family=\"system-ui, sans-serif\">\n",
       width, height, escape(title_));
-  put("<rect width=\"{:.0f}\" height=\"{:.0f}\" rx=\"14\" fill=\"{}\" stroke=\"{}\"/>\n", width, height,
-      kPaper, kLine);
-  put("<text x=\"{}\" y=\"{}\" font-size=\"20\" font-weight=\"600\" fill=\"{}\">{}</text>\n", kMargin,
-      kMargin + 18, kInk, escape(clip_text(title_, static_cast<Index>(inner_width / 11.5))));
-  put("<text x=\"{}\" y=\"{}\" font-size=\"13\" fill=\"{}\">source words across, target words down</text>\n",
-      kMargin, kMargin + 40, kSoftInk);
+  put("<rect width=\"{:.0f}\" height=\"{:.0f}\" rx=\"14\" fill=\"{}\" stroke=\"{}\"/>\n", width, height, kPaper, kLine);
+  put("<text x=\"{}\" y=\"{}\" font-size=\"20\" font-weight=\"600\" fill=\"{}\">{}</text>\n", kMargin, kMargin + 18,
+      kInk, escape(clip_text(title_, static_cast<Index>(inner_width / 11.5))));
+  put("<text x=\"{}\" y=\"{}\" font-size=\"13\" fill=\"{}\">source words across, target words down</text>\n", kMargin,
+      kMargin + 40, kSoftInk);
 
   const double top = kMargin + kHeader;
   panel(kMargin, top, large, mean_caption, mean());
@@ -319,9 +312,8 @@ std::string attention_svg(const AttentionMap& map, std::string_view title) {
   }
   for (std::size_t h = 0; h < map.heads.size(); ++h) {
     if (map.heads[h].size() != size) {
-      throw ShapeError(
-          fmt::format("[attention_svg] head {} has {} weights, must have target x source = {} x {}", h + 1,
-                      map.heads[h].size(), map.target.size(), map.source.size()));
+      throw ShapeError(fmt::format("[attention_svg] head {} has {} weights, must have target x source = {} x {}", h + 1,
+                                   map.heads[h].size(), map.target.size(), map.source.size()));
     }
   }
   return Picture(map, title).draw();

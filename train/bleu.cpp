@@ -36,11 +36,10 @@ std::size_t space_length(std::string_view s) {
   const unsigned a = byte(0), b = byte(1), c = byte(2);
   if ((a >= 0x09 && a <= 0x0D) || (a >= 0x1C && a <= 0x20)) return 1;
   if (a == 0xC2 && (b == 0x85 || b == 0xA0)) return 2;
-  const bool wide =
-      (a == 0xE1 && b == 0x9A && c == 0x80) ||  // U+1680
-      (a == 0xE2 && b == 0x80 && ((c >= 0x80 && c <= 0x8A) || c == 0xA8 || c == 0xA9 || c == 0xAF)) ||
-      (a == 0xE2 && b == 0x81 && c == 0x9F) ||  // U+205F
-      (a == 0xE3 && b == 0x80 && c == 0x80);    // U+3000
+  const bool wide = (a == 0xE1 && b == 0x9A && c == 0x80) ||  // U+1680
+                    (a == 0xE2 && b == 0x80 && ((c >= 0x80 && c <= 0x8A) || c == 0xA8 || c == 0xA9 || c == 0xAF)) ||
+                    (a == 0xE2 && b == 0x81 && c == 0x9F) ||  // U+205F
+                    (a == 0xE3 && b == 0x80 && c == 0x80);    // U+3000
   return wide ? 3 : 0;
 }
 
@@ -107,11 +106,12 @@ std::string space_out(const std::string& line) {
     }
     return out;
   };
-  const std::string ended =
-      pass(alone, [](char a, char b) { return !is_digit(a) && is_point(b); }, "", " ", " ");
-  const std::string begun =
-      pass(ended, [](char a, char b) { return is_point(a) && !is_digit(b); }, " ", " ", "");
-  return pass(begun, [](char a, char b) { return is_digit(a) && b == '-'; }, "", " ", " ");
+  const std::string ended = pass(
+      alone, [](char a, char b) { return !is_digit(a) && is_point(b); }, "", " ", " ");
+  const std::string begun = pass(
+      ended, [](char a, char b) { return is_point(a) && !is_digit(b); }, " ", " ", "");
+  return pass(
+      begun, [](char a, char b) { return is_digit(a) && b == '-'; }, "", " ", " ");
 }
 
 using Ngram = std::array<std::int32_t, kOrders>;  // word numbers; -1 after the last word
@@ -197,13 +197,13 @@ std::vector<std::string> bleu_tokenize(std::string_view line, BleuTokenizer toke
   return split(space_out(text));
 }
 
-BleuScore corpus_bleu(std::span<const std::string> hypotheses,
-                      std::span<const std::vector<std::string>> references, const BleuOptions& options) {
+BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::vector<std::string>> references,
+                      const BleuOptions& options) {
   if (references.empty()) throw DataError("BLEU needs at least one reference for each line, found none");
   for (const auto& reference : references) {
     if (reference.size() != hypotheses.size()) {
-      throw DataError(fmt::format("BLEU: {} hypotheses but {} references; {}", hypotheses.size(),
-                                  reference.size(), kPairing));
+      throw DataError(
+          fmt::format("BLEU: {} hypotheses but {} references; {}", hypotheses.size(), reference.size(), kPairing));
     }
   }
   if (options.smooth_value && !(*options.smooth_value >= 0)) {
@@ -242,14 +242,13 @@ BleuScore corpus_bleu(std::span<const std::string> hypotheses,
 }
 
 std::string format_bleu(const BleuScore& score) {
-  const double ratio = score.reference_length == 0 ? 0
-                                                   : static_cast<double>(score.hypothesis_length) /
-                                                         static_cast<double>(score.reference_length);
+  const double ratio = score.reference_length == 0
+                           ? 0
+                           : static_cast<double>(score.hypothesis_length) / static_cast<double>(score.reference_length);
   const auto& p = score.precisions;
-  return fmt::format(
-      "BLEU = {:.2f} {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} ratio = {:.3f} hyp_len = {} ref_len = {})",
-      score.score, p[0], p[1], p[2], p[3], score.brevity_penalty, ratio, score.hypothesis_length,
-      score.reference_length);
+  return fmt::format("BLEU = {:.2f} {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} ratio = {:.3f} hyp_len = {} ref_len = {})",
+                     score.score, p[0], p[1], p[2], p[3], score.brevity_penalty, ratio, score.hypothesis_length,
+                     score.reference_length);
 }
 
 std::string bleu_signature(const BleuOptions& options, Index references) {

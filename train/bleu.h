@@ -42,8 +42,8 @@ struct BleuScore {
 /// sacreBLEU a corpus without a single 4-gram scores 0, even against itself. Throws DataError for no
 /// references or unequal counts of lines, ConfigError for a smooth_value that is negative. Source: Papineni
 /// et al. 2002, "BLEU: a Method for Automatic Evaluation of Machine Translation".
-BleuScore corpus_bleu(std::span<const std::string> hypotheses,
-                      std::span<const std::vector<std::string>> references, const BleuOptions& options = {});
+BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::vector<std::string>> references,
+                      const BleuOptions& options = {});
 
 /// Cuts a line into BLEU's words.
 std::vector<std::string> bleu_tokenize(std::string_view line, BleuTokenizer tokenizer);

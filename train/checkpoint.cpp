@@ -33,13 +33,19 @@ Json to_json(const TrainingState& state) {
                            {"exact_match", v.exact_match},
                            {"bleu", v.bleu}});
   }
-  return {{"step", state.step},           {"epoch", state.epoch},
-          {"next_batch", state.next_batch}, {"loss_sum", state.loss_sum},
-          {"loss_tokens", state.loss_tokens}, {"best_step", state.best_step}, {"data_hash", state.data_hash},
+  return {{"step", state.step},
+          {"epoch", state.epoch},
+          {"next_batch", state.next_batch},
+          {"loss_sum", state.loss_sum},
+          {"loss_tokens", state.loss_tokens},
+          {"best_step", state.best_step},
+          {"data_hash", state.data_hash},
           {"validations", validations}};
 }
 
-double number(const Json& json, const char* key) { return json.at(key).is_null() ? kNotANumber : json.at(key).get<double>(); }
+double number(const Json& json, const char* key) {
+  return json.at(key).is_null() ? kNotANumber : json.at(key).get<double>();
+}
 
 TrainingState training_state(const Json& json, const std::string& file) {
   const auto whole = [&file](const Json& parent, const char* key, auto most) {
@@ -61,8 +67,8 @@ TrainingState training_state(const Json& json, const std::string& file) {
                       .best_step = whole(json, "best_step", step),
                       .data_hash = whole(json, "data_hash", std::numeric_limits<std::uint64_t>::max())};
   for (const Json& v : json.at("validations")) {
-    state.validations.push_back({whole(v, "step", step), number(v, "loss"), number(v, "perplexity"), number(v, "token_accuracy"),
-                                 number(v, "exact_match"), number(v, "bleu")});
+    state.validations.push_back({whole(v, "step", step), number(v, "loss"), number(v, "perplexity"),
+                                 number(v, "token_accuracy"), number(v, "exact_match"), number(v, "bleu")});
   }
   return state;
 }
@@ -70,9 +76,10 @@ TrainingState training_state(const Json& json, const std::string& file) {
 const std::string& metadata(const SafetensorsFile& file, const std::string& key) {
   const auto found = file.metadata().find(key);
   if (found == file.metadata().end()) {
-    throw CheckpointError(fmt::format("{}: not a checkpoint of Weft: it has no \"{}\"; give a .safetensors file that weft "
-                                      "train wrote",
-                                      file.path().string(), key));
+    throw CheckpointError(
+        fmt::format("{}: not a checkpoint of Weft: it has no \"{}\"; give a .safetensors file that weft "
+                    "train wrote",
+                    file.path().string(), key));
   }
   return found->second;
 }
@@ -81,8 +88,8 @@ SafetensorsFile open(const std::filesystem::path& path) {
   SafetensorsFile file = SafetensorsFile::open(path, {.require_checksum = true});
   const std::string& format = metadata(file, "weft.format");
   if (format != kFormat) {
-    throw CheckpointError(fmt::format("{}: format {} of another version of Weft; this one reads format {}", path.string(),
-                                      format, kFormat));
+    throw CheckpointError(fmt::format("{}: format {} of another version of Weft; this one reads format {}",
+                                      path.string(), format, kFormat));
   }
   return file;
 }
@@ -104,9 +111,10 @@ std::unique_ptr<TranslationModel> make_model(const std::filesystem::path& path, 
 void read_parameters(const SafetensorsFile& file, ParameterSet& parameters) {
   for (const ParameterEntry& entry : parameters.entries()) {
     if (file.find(entry.name) == nullptr || file.shape(entry.name) != lengths(entry.shape)) {
-      throw CheckpointError(fmt::format("{}: no tensor {} of shape {}, which its configuration asks for; was it written by "
-                                        "a program with other layers?",
-                                        file.path().string(), entry.name, to_string(entry.shape)));
+      throw CheckpointError(
+          fmt::format("{}: no tensor {} of shape {}, which its configuration asks for; was it written by "
+                      "a program with other layers?",
+                      file.path().string(), entry.name, to_string(entry.shape)));
     }
     Tensor value = parameters.value(entry);
     file.read(entry.name, value.values());
@@ -164,7 +172,8 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& re
     read_parameters(file, checkpoint.model->parameters());
     return checkpoint;
   } catch (const Json::exception& error) {
-    throw CheckpointError(fmt::format("{}: its metadata are not those of a checkpoint ({})", path.string(), error.what()));
+    throw CheckpointError(
+        fmt::format("{}: its metadata are not those of a checkpoint ({})", path.string(), error.what()));
   }
 }
 
@@ -173,8 +182,8 @@ void load_optimizer(const std::filesystem::path& path, Optimizer& optimizer) {
   for (const auto& [name, buffer] : optimizer.state()) {
     const std::string key = "optimizer." + name;
     if (file.find(key) == nullptr) {
-      throw CheckpointError(fmt::format("{}: no tensor {}; training can go on from a last.safetensors only", path.string(),
-                                        key));
+      throw CheckpointError(
+          fmt::format("{}: no tensor {}; training can go on from a last.safetensors only", path.string(), key));
     }
     file.read(key, buffer);
   }

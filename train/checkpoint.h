@@ -22,11 +22,11 @@ struct TrainingState {
   Index step = 0;        ///< updates done
   Index epoch = 0;       ///< from 0
   Index next_batch = 0;  ///< of the epoch's plan
-  double loss_sum = 0;  ///< over the target tokens since the last line of the log
+  double loss_sum = 0;   ///< over the target tokens since the last line of the log
   Index loss_tokens = 0;
   std::vector<ValidationEntry> validations;
-  Index best_step = 0;            ///< the validation of the best checkpoint; 0 before the first
-  std::uint64_t data_hash = 0;    ///< of the encoded training and validation text
+  Index best_step = 0;          ///< the validation of the best checkpoint; 0 before the first
+  std::uint64_t data_hash = 0;  ///< of the encoded training and validation text
 };
 
 /// The result by which `state.best_step` was chosen; NaN before the first validation.

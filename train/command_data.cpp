@@ -23,7 +23,8 @@ int data(const Arguments& arguments, const Registry&) {
   const auto splits = make_toy(words[1], pairs, static_cast<std::uint64_t>(arguments.whole("seed", 1, 0)));
   write_toy(splits, output);
   for (const auto& [name, text] : splits) {
-    print(fmt::format("{}/{}.src, .trg: {} pairs\n", output, name, format_count(static_cast<Index>(text.source.size()))));
+    print(
+        fmt::format("{}/{}.src, .trg: {} pairs\n", output, name, format_count(static_cast<Index>(text.source.size()))));
   }
   return 0;
 }
@@ -37,7 +38,8 @@ Command data_command() {
            {{"output", "DIR", "Folder for train, valid and test, each as .src and .trg; made if missing."},
             {"pairs", "N", "Training pairs; the task's own number unless given."},
             {"seed", "S", "Which text; 1 unless given."}},
-           {"weft data make fr-en --output data/fr-en", "weft data make reverse --output data/reverse --pairs 20000 --seed 7"}},
+           {"weft data make fr-en --output data/fr-en",
+            "weft data make reverse --output data/reverse --pairs 20000 --seed 7"}},
           data};
 }
 

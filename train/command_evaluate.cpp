@@ -56,8 +56,8 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const Regi
 int evaluate(const Arguments& arguments, const Registry& registry) {
   if (arguments.positional().empty()) arguments.only_positional();  // says what is missing
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  std::vector<std::vector<std::string>> table{{"checkpoint", "sentences", "loss", "perplexity", "token accuracy",
-                                               "exact match", "BLEU", "time"}};
+  std::vector<std::vector<std::string>> table{
+      {"checkpoint", "sentences", "loss", "perplexity", "token accuracy", "exact match", "BLEU", "time"}};
   for (const std::string& path : arguments.positional()) {
     const Row row = evaluate_one(path, arguments, registry);
     json.push_back({{"checkpoint", row.checkpoint},
@@ -74,7 +74,8 @@ int evaluate(const Arguments& arguments, const Registry& registry) {
                      fmt::format("{:.2f}", row.translations.bleu), format_duration(row.seconds)});
   }
   if (arguments.has("json")) {
-    print(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");  // a path may be any bytes
+    print(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+          "\n");  // a path may be any bytes
   } else {
     print(format_table(table, "lrrrrrrr") + "BLEU: " + bleu_signature({}, 1) + "\n");
   }
@@ -86,10 +87,12 @@ int evaluate(const Arguments& arguments, const Registry& registry) {
 Command evaluate_command() {
   return {{"evaluate",
            "CHECKPOINT...",
-           "Score checkpoints on a text: loss, perplexity and token accuracy of the references, exact match and BLEU of the "
+           "Score checkpoints on a text: loss, perplexity and token accuracy of the references, exact match and BLEU "
+           "of the "
            "translations.",
-           {{"split", "NAME", "Text of the checkpoint's own configuration: test (unless given), valid, or another of its "
-                              "toy task."},
+           {{"split", "NAME",
+             "Text of the checkpoint's own configuration: test (unless given), valid, or another of its "
+             "toy task."},
             {"source", "FILE", "Source text, one sentence a line, instead of a split."},
             {"reference", "FILE", "Its translation."},
             {"beam", "N", "Hypotheses kept by the search; 1 for greedy search."},

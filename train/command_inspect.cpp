@@ -43,12 +43,12 @@ std::string to_text(TranslationModel& model, const TrainingState& state) {
                        fmt::format("{:.2f} %", 100 * v.token_accuracy), fmt::format("{:.2f} %", 100 * v.exact_match),
                        fmt::format("{:.2f}", v.bleu), v.step == state.best_step ? "best" : ""});
   }
-  return fmt::format("configuration\n{}\nparameters\n{}\nvocabulary: {} source, {} target tokens\n\n"
-                     "training: step {}, epoch {}\n{}",
-                     config_json(model.config()), format_table(parameters, "llr"),
-                     format_count(model.source_vocabulary().size()), format_count(model.target_vocabulary().size()),
-                     format_count(state.step), state.epoch + 1,
-                     format_table(history, "rrrrrrl"));
+  return fmt::format(
+      "configuration\n{}\nparameters\n{}\nvocabulary: {} source, {} target tokens\n\n"
+      "training: step {}, epoch {}\n{}",
+      config_json(model.config()), format_table(parameters, "llr"), format_count(model.source_vocabulary().size()),
+      format_count(model.target_vocabulary().size()), format_count(state.step), state.epoch + 1,
+      format_table(history, "rrrrrrl"));
 }
 
 int inspect(const Arguments& arguments, const Registry& registry) {

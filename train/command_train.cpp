@@ -63,7 +63,8 @@ ParallelText first_lines(ParallelText text, Index count) {
 /// A word as a shell takes it.
 std::string quoted(const std::string& word) {
   const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::strchr("_-+=./,:", c) != nullptr;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::strchr("_-+=./,:", c) != nullptr;
   };
   if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
   std::string text = "'";
@@ -116,9 +117,10 @@ int train(const Arguments& arguments, const Registry& registry) {
   EncodedCorpus valid = encode_text(model, valid_text, model.longest_sentence(), "the validation text");
   const std::uint64_t hash = content_hash(train.corpus) ^ (content_hash(valid.corpus) << 1);
   if (resumes && checkpoint.state.data_hash != hash) {
-    throw DataError(fmt::format("{}: the text is not the one that this run began with; restore it, or use --fresh to start "
-                                "anew",
-                                folder.string()));
+    throw DataError(
+        fmt::format("{}: the text is not the one that this run began with; restore it, or use --fresh to start "
+                    "anew",
+                    folder.string()));
   }
   checkpoint.state.data_hash = hash;
 
@@ -131,11 +133,12 @@ int train(const Arguments& arguments, const Registry& registry) {
   progress.line("training text    " + train.report.summary());
   progress.line("validation text  " + valid.report.summary());
   const Index train_tokens = train.report.source_tokens + train.report.target_tokens;
-  Trainer trainer(model, checkpoint.state,
-                  {std::move(train.corpus), std::move(valid.corpus),
-                   first_lines(valid_text, config.training.validation_sentences)},
-                  folder, progress);
-  progress.line(fmt::format("vocabulary       {} source, {} target tokens", format_count(model.source_vocabulary().size()),
+  Trainer trainer(
+      model, checkpoint.state,
+      {std::move(train.corpus), std::move(valid.corpus), first_lines(valid_text, config.training.validation_sentences)},
+      folder, progress);
+  progress.line(fmt::format("vocabulary       {} source, {} target tokens",
+                            format_count(model.source_vocabulary().size()),
                             format_count(model.target_vocabulary().size())));
   progress.line(fmt::format("parameters       {}", format_count(model.parameters().count())));
   progress.line(fmt::format("batches          {} an epoch, {} tokens an epoch, {} updates in all",
@@ -156,8 +159,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   const fs::path best = folder / "best.safetensors";
   progress.line(fmt::format("done in {}; best checkpoint: {} (step {}, {} {:.4g})",
                             format_duration(trainer.elapsed_seconds()), best.string(), trainer.state().best_step,
-                            config.training.best_metric,
-                            best_score(trainer.state(), config.training.best_metric)));
+                            config.training.best_metric, best_score(trainer.state(), config.training.best_metric)));
   progress.line(fmt::format("next: weft evaluate {0}, or: weft translate {0}", best.string()));
   return 0;
 }
@@ -167,7 +169,8 @@ int train(const Arguments& arguments, const Registry& registry) {
 Command train_command() {
   return {{"train",
            "CONFIG",
-           "Train a model as a configuration says. The same command again goes on where the run stopped; Ctrl-C saves first.",
+           "Train a model as a configuration says. The same command again goes on where the run stopped; Ctrl-C saves "
+           "first.",
            {{"set", "KEY=VALUE", "Override a key of the configuration; may be repeated."},
             {"run", "DIR", "Run folder; runs/<name of CONFIG> unless given."},
             {"fresh", "", "Start anew, replacing what the run folder holds."},

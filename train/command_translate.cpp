@@ -1,6 +1,6 @@
 // weft translate: lines in, lines out, as they come.
-#include <fmt/format.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,7 +37,8 @@ class InputBuffer : public std::streambuf {
   bool has_line() {
     while (std::find(gptr(), egptr(), '\n') == egptr()) {
       pollfd descriptor{file_, POLLIN, 0};
-      if (egptr() - gptr() == static_cast<std::ptrdiff_t>(buffer_.size()) || ::poll(&descriptor, 1, 0) <= 0) return false;
+      if (egptr() - gptr() == static_cast<std::ptrdiff_t>(buffer_.size()) || ::poll(&descriptor, 1, 0) <= 0)
+        return false;
       if (!fill()) return gptr() != egptr();
     }
     return true;
@@ -71,7 +72,8 @@ class InputBuffer : public std::streambuf {
 class Input {
  public:
   explicit Input(const std::string& path)
-      : name_(path.empty() ? "standard input" : path), file_(path.empty() ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY)) {
+      : name_(path.empty() ? "standard input" : path),
+        file_(path.empty() ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY)) {
     struct stat status {};
     if (file_ < 0 || ::fstat(file_, &status) != 0 || S_ISDIR(status.st_mode)) {
       const int error = file_ < 0 ? errno : S_ISDIR(status.st_mode) ? EISDIR : errno;
@@ -109,7 +111,8 @@ class Input {
 std::string output_lines(const TranslatedLine& line, Index number, bool n_best) {
   if (!n_best) return line.translations.front().text + "\n";
   std::string text;
-  for (const Translation& one : line.translations) text += fmt::format("{} ||| {} ||| {:.6f}\n", number, one.text, one.score);
+  for (const Translation& one : line.translations)
+    text += fmt::format("{} ||| {} ||| {:.6f}\n", number, one.text, one.score);
   return text;
 }
 
@@ -119,22 +122,23 @@ void require_folder_of(const Arguments& arguments, const std::string& option) {
   const fs::path folder = fs::path(arguments.text(option)).parent_path();
   std::error_code error;
   if (folder.empty() || fs::is_directory(folder, error)) return;
-  throw ConfigError(fmt::format("--{} {}: there is no folder {}; make it first", option, arguments.text(option),
-                                folder.string()));
+  throw ConfigError(
+      fmt::format("--{} {}: there is no folder {}; make it first", option, arguments.text(option), folder.string()));
 }
 
 void warn(const std::string& text) { fmt::print(stderr, "weft: warning: {}\n", text); }
 
 /// Translates all of the input, handing on the output block by block.
-void translate_all(const TranslationModel& model, const Arguments& arguments, FunctionRef<void(const std::string&)> put) {
+void translate_all(const TranslationModel& model, const Arguments& arguments,
+                   FunctionRef<void(const std::string&)> put) {
   const DecodingConfig& decoding = model.config().decoding;
   SearchOptions options = search_options(decoding);
   options.beam = arguments.whole("beam", decoding.beam, 1, kWidestBeam);
   options.n_best = arguments.whole("n-best", 1, 1, kWidestBeam);
   options.length_penalty = arguments.number("length-penalty", decoding.length_penalty, 10);
   if (options.n_best > options.beam) {
-    throw ConfigError(fmt::format("--n-best {} is more than the {} hypotheses of the beam; raise --beam", options.n_best,
-                                  options.beam));
+    throw ConfigError(fmt::format("--n-best {} is more than the {} hypotheses of the beam; raise --beam",
+                                  options.n_best, options.beam));
   }
   Input input(arguments.text("input", ""));
   bool drawn = !arguments.has("attention");
@@ -154,8 +158,8 @@ void translate_all(const TranslationModel& model, const Arguments& arguments, Fu
     for (std::size_t i = 0; i < lines.size(); ++i) {
       ++number;
       if (translated[i].cut_tokens > 0) {
-        warn(fmt::format("{}:{}: the model holds {} tokens; the last {} of this line were left out", input.name(), number,
-                         model.longest_sentence(), translated[i].cut_tokens));
+        warn(fmt::format("{}:{}: the model holds {} tokens; the last {} of this line were left out", input.name(),
+                         number, model.longest_sentence(), translated[i].cut_tokens));
       }
       text += output_lines(translated[i], number, arguments.has("n-best"));
       const std::string& best = translated[i].translations.front().text;

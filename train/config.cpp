@@ -35,8 +35,8 @@ class Loader {
       if (entry.name) {
         if (config_table().has_section(entry.section)) set(where, path, entry.found);
       } else if (const ConfigKey* key = config_table().find(path)) {
-        problem(where, fmt::format("{} must be written inside its section: \"{}\": {{\"{}\": ...}}", path,
-                                   key->section, key->name));
+        problem(where, fmt::format("{} must be written inside its section: \"{}\": {{\"{}\": ...}}", path, key->section,
+                                   key->name));
       } else if (!config_table().has_section(path)) {
         problem(where, unknown_key(path));
       } else if (!entry.found.is_object) {
@@ -71,9 +71,7 @@ class Loader {
  private:
   static bool is_text(const ConfigKey& key) { return std::holds_alternative<std::string>(default_of(key)); }
 
-  void problem(const std::string& where, const std::string& what) {
-    problems_.push_back(where + ": " + what);
-  }
+  void problem(const std::string& where, const std::string& what) { problems_.push_back(where + ": " + what); }
 
   bool set(const std::string& where, const std::string& path, const FoundValue& found) {
     const ConfigKey* key = config_table().find(path);
@@ -103,15 +101,13 @@ class Loader {
 
   /// Whether no value of these keys was refused; otherwise a check would blame a default.
   bool sound(const std::vector<std::string>& keys) const {
-    return std::none_of(keys.begin(), keys.end(),
-                        [&](const std::string& key) { return unsound_.count(key) > 0; });
+    return std::none_of(keys.begin(), keys.end(), [&](const std::string& key) { return unsound_.count(key) > 0; });
   }
 
   void cross_problem(const std::vector<std::string>& keys, const std::string& what) {
     if (what.empty()) return;
     for (const std::string& key : keys)
-      if (const auto found = override_of_.find(key); found != override_of_.end())
-        return problem(found->second, what);
+      if (const auto found = override_of_.find(key); found != override_of_.end()) return problem(found->second, what);
     problem(name_, what);
   }
 
@@ -151,17 +147,14 @@ void require_training_data(const Config& config) {
   if (data.valid_source.empty()) missing.push_back("data.valid_source");
   if (data.valid_target.empty()) missing.push_back("data.valid_target");
   if (missing.size() == 4) missing.push_back("or data.task");
-  if (!missing.empty())
-    throw ConfigError(fmt::format("nothing to train on; set {}", fmt::join(missing, ", ")));
+  if (!missing.empty()) throw ConfigError(fmt::format("nothing to train on; set {}", fmt::join(missing, ", ")));
 }
 
 std::string config_json(const Config& config) {
   std::string json = "{", section;
   for (const ConfigKey& key : config_table().keys) {
-    if (key.section != section)
-      json += fmt::format("{}\n  \"{}\": {{", section.empty() ? "" : "\n  },", key.section);
-    json += fmt::format("{}\n    \"{}\": {}", key.section == section ? "," : "", key.name,
-                        show_value(key.get(config)));
+    if (key.section != section) json += fmt::format("{}\n  \"{}\": {{", section.empty() ? "" : "\n  },", key.section);
+    json += fmt::format("{}\n    \"{}\": {}", key.section == section ? "," : "", key.name, show_value(key.get(config)));
     section = key.section;
   }
   return json + "\n  }\n}\n";
@@ -178,14 +171,12 @@ std::string config_docs() {
       kLargestInteger);
   constexpr const char* kTypes[] = {"boolean", "integer", "number", "string"};
   for (const ConfigSection& section : config_table().sections) {
-    text +=
-        fmt::format("\n## {}\n\n{}\n\n| key | type | default | allowed | meaning |\n|---|---|---|---|---|\n",
-                    section.name, section.meaning);
+    text += fmt::format("\n## {}\n\n{}\n\n| key | type | default | allowed | meaning |\n|---|---|---|---|---|\n",
+                        section.name, section.meaning);
     for (const ConfigKey& key : config_table().keys) {
       if (key.section != section.name) continue;
       const ConfigUse& use = key.rule.only_with;
-      const std::string only =
-          use.key.empty() ? "" : fmt::format(" Only with `{}` {}.", use.key, choice(use.values));
+      const std::string only = use.key.empty() ? "" : fmt::format(" Only with `{}` {}.", use.key, choice(use.values));
       text += fmt::format("| `{}` | {} | `{}` | {} | {}{} |\n", key.path, kTypes[default_of(key).index()],
                           show_value(default_of(key)), allowed(key.rule), key.meaning, only);
     }
@@ -198,8 +189,7 @@ std::vector<std::string> config_differences(const Config& before, const Config& 
   for (const ConfigKey& key : config_table().keys) {
     const ConfigValue old_value = key.get(before), new_value = key.get(after);
     if (old_value != new_value)
-      differences.push_back(
-          fmt::format("{}: {} -> {}", key.path, show_value(old_value), show_value(new_value)));
+      differences.push_back(fmt::format("{}: {} -> {}", key.path, show_value(old_value), show_value(new_value)));
   }
   return differences;
 }

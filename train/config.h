@@ -100,8 +100,7 @@ struct Config {
 Config load_config(const std::filesystem::path& file, std::span<const std::string> overrides = {});
 
 /// Does the same for JSON text that errors call `name`.
-Config parse_config(std::string_view json, std::string_view name,
-                    std::span<const std::string> overrides = {});
+Config parse_config(std::string_view json, std::string_view name, std::span<const std::string> overrides = {});
 
 /// Checks that the config says what to train on: a toy task, or files for training and for validation.
 /// Throws ConfigError that names what is missing.

@@ -74,8 +74,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     counted_ = read_;
     return true;
   }
-  bool parse_error(std::size_t position, const std::string& token,
-                   const nlohmann::detail::exception& e) override {
+  bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& e) override {
     error_position = position;
     error_token = token;
     error_text = e.what();
@@ -94,8 +93,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     if (depth_ == 0)
       root = std::move(found);
     else
-      entries.push_back(
-          {section_, depth_ == 1 ? std::nullopt : std::optional(name_), std::move(found), line_});
+      entries.push_back({section_, depth_ == 1 ? std::nullopt : std::optional(name_), std::move(found), line_});
     return true;
   }
   bool open(const FoundValue& found) {
@@ -120,8 +118,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   std::string name_;
 };
 
-[[noreturn]] void throw_at(std::string_view name, std::string_view text, std::size_t offset,
-                           std::string_view what) {
+[[noreturn]] void throw_at(std::string_view name, std::string_view text, std::size_t offset, std::string_view what) {
   const std::string_view before = text.substr(0, offset);
   const std::string_view line = before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
   const auto column = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }) + 1;
@@ -143,8 +140,7 @@ std::string plain_message(std::string_view text, std::size_t offset, std::string
   if (key_expected && parser_text.find("invalid literal") != std::string_view::npos)
     return "a key must stand in double quotes";
   const bool value_before = previous != ',' && previous != ':' && previous != '{' && previous != '[';
-  if (c == '"' && previous != '\0' && value_before &&
-      parser_text.find("unexpected string") != std::string_view::npos)
+  if (c == '"' && previous != '\0' && value_before && parser_text.find("unexpected string") != std::string_view::npos)
     return "a comma or a colon is missing before this";
 
   // "[id] parse error at line 1, column 2: syntax error while parsing X - DETAIL; last read: 'Y'; expected Z"
@@ -154,8 +150,7 @@ std::string plain_message(std::string_view text, std::size_t offset, std::string
   if (const auto dash = detail.find(" - "); dash != std::string::npos) detail.erase(0, dash + 3);
   if (const auto read = detail.find("; last read: '"); read != std::string::npos) {
     const auto expected = detail.rfind("; expected ");
-    detail.erase(read,
-                 expected != std::string::npos && expected > read ? expected - read : std::string::npos);
+    detail.erase(read, expected != std::string::npos && expected > read ? expected - read : std::string::npos);
   }
   return "not JSON: " + detail;
 }

@@ -63,8 +63,7 @@ std::optional<ConfigValue> converted(const ConfigKey& key, const FoundValue& fou
   } else if (std::holds_alternative<Index>(wanted)) {
     if (whole) return *whole;
     constexpr double kBeyond = 1e18;  // an Index still, and more than any rule allows
-    if (number && std::trunc(*number) == *number)
-      return static_cast<Index>(std::clamp(*number, -kBeyond, kBeyond));
+    if (number && std::trunc(*number) == *number) return static_cast<Index>(std::clamp(*number, -kBeyond, kBeyond));
   } else if (std::holds_alternative<bool>(wanted)) {
     if (const auto* flag = std::get_if<bool>(&found.value)) return *flag;
   } else if (const auto* text = std::get_if<std::string>(&found.value)) {

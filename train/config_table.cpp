@@ -20,14 +20,12 @@ class Rows {
   }
 
   template <class Value>
-  void operator()(const std::string& name, Value Section::*member, ConfigRule rule,
-                  std::string meaning) const {
+  void operator()(const std::string& name, Value Section::*member, ConfigRule rule, std::string meaning) const {
     const auto section = section_;
-    table_.keys.push_back({name_, name, name_ + "." + name, std::move(rule), std::move(meaning),
-                           [=](const Config& config) -> ConfigValue { return config.*section.*member; },
-                           [=](Config& config, const ConfigValue& value) {
-                             config.*section.*member = std::get<Value>(value);
-                           }});
+    table_.keys.push_back(
+        {name_, name, name_ + "." + name, std::move(rule), std::move(meaning),
+         [=](const Config& config) -> ConfigValue { return config.*section.*member; },
+         [=](Config& config, const ConfigValue& value) { config.*section.*member = std::get<Value>(value); }});
   }
 
  private:
@@ -37,10 +35,9 @@ class Rows {
 };
 
 void add_data(ConfigTable& table) {
-  const Rows key(
-      table, "data", &Config::data,
-      "The text to learn from: a toy task, or files with one sentence a line, where line n of the target "
-      "translates line n of the source. Paths are relative to the current directory.");
+  const Rows key(table, "data", &Config::data,
+                 "The text to learn from: a toy task, or files with one sentence a line, where line n of the target "
+                 "translates line n of the source. Paths are relative to the current directory.");
   using S = DataConfig;
   const std::vector<std::string> tasks = {"fr-en", "copy", "reverse", "sort"};
   key("task", &S::task, {.one_of = {"", "fr-en", "copy", "reverse", "sort"}},
@@ -51,8 +48,7 @@ void add_data(ConfigTable& table) {
       "Seed of the toy task's text.");
   key("train_source", &S::train_source, {}, "Source side of the training text.");
   key("train_target", &S::train_target, {}, "Target side of the training text.");
-  key("valid_source", &S::valid_source, {},
-      "Source side of the validation text, which picks the best checkpoint.");
+  key("valid_source", &S::valid_source, {}, "Source side of the validation text, which picks the best checkpoint.");
   key("valid_target", &S::valid_target, {}, "Target side of the validation text.");
   key("test_source", &S::test_source, {}, "Source side of the test text, which training never reads.");
   key("test_target", &S::test_target, {}, "Target side of the test text.");
@@ -81,20 +77,17 @@ void add_model(ConfigTable& table) {
   key("d_feed_forward", &S::d_feed_forward, {.at_least = 1}, "Width inside the feed-forward layers.");
   key("dropout", &S::dropout, {.at_least = 0, .below = 1},
       "Probability that training drops an element of an embedding or of what a sublayer adds.");
-  key("attention_dropout", &S::attention_dropout, {.at_least = 0, .below = 1},
-      "The same for attention weights.");
+  key("attention_dropout", &S::attention_dropout, {.at_least = 0, .below = 1}, "The same for attention weights.");
   key("activation_dropout", &S::activation_dropout, {.at_least = 0, .below = 1},
       "The same inside the feed-forward layers.");
-  key("activation", &S::activation, {.one_of = {"relu", "gelu", "silu"}},
-      "Activation inside the feed-forward layers.");
+  key("activation", &S::activation, {.one_of = {"relu", "gelu", "silu"}}, "Activation inside the feed-forward layers.");
   key("norm_first", &S::norm_first, {},
       "Whether a sublayer's input is normalised (pre-norm) instead of its sum with the residual "
       "(post-norm).");
   key("tied_embeddings", &S::tied_embeddings, {.one_of = {"none", "decoder", "all"}},
       "Which matrices are one: none; target embedding and output projection; or these and the source "
       "embedding, which needs `data.shared_vocabulary`.");
-  key("scale_embeddings", &S::scale_embeddings, {},
-      "Whether embeddings are multiplied by the root of `d_model`.");
+  key("scale_embeddings", &S::scale_embeddings, {}, "Whether embeddings are multiplied by the root of `d_model`.");
   key("max_length", &S::max_length, {.at_least = 2},
       "Longest sequence that the model accepts, in tokens, and the number of learned positions.");
   key("feed_forward", &S::feed_forward, {}, "Feed-forward layer.");
@@ -114,8 +107,7 @@ void add_optimizer(ConfigTable& table) {
   key("learning_rate", &S::learning_rate, {.above = 0},
       "Highest learning rate; with the `noam` schedule, the factor of its formula.");
   key("beta1", &S::beta1, {.at_least = 0, .below = 1, .only_with = adams}, "Decay of the mean of gradients.");
-  key("beta2", &S::beta2, {.at_least = 0, .below = 1, .only_with = adams},
-      "Decay of the mean of squared gradients.");
+  key("beta2", &S::beta2, {.at_least = 0, .below = 1, .only_with = adams}, "Decay of the mean of squared gradients.");
   key("epsilon", &S::epsilon, {.above = 0, .only_with = adams}, "Added to the denominator of an update.");
   key("weight_decay", &S::weight_decay, {.at_least = 0, .only_with = {"optimizer.name", {"adamw"}}},
       "Share of a weight that is taken off it at each update, times the learning rate.");
@@ -126,8 +118,7 @@ void add_optimizer(ConfigTable& table) {
 }
 
 void add_schedule(ConfigTable& table) {
-  const Rows key(table, "schedule", &Config::schedule,
-                 "How the learning rate changes from update to update.");
+  const Rows key(table, "schedule", &Config::schedule, "How the learning rate changes from update to update.");
   using S = ScheduleConfig;
   key("name", &S::name, {.one_of = {"constant", "noam", "inverse_sqrt", "cosine", "linear"}},
       "Shape of the learning rate after warm-up.");
@@ -183,8 +174,7 @@ void add_checks(ConfigTable& table) {
   };
   check({"model.d_model", "model.heads"}, [](const Config& c) -> std::string {
     if (c.model.d_model % c.model.heads == 0) return "";
-    return fmt::format("model.d_model ({}) must be a multiple of model.heads ({})", c.model.d_model,
-                       c.model.heads);
+    return fmt::format("model.d_model ({}) must be a multiple of model.heads ({})", c.model.d_model, c.model.heads);
   });
   check({"model.tied_embeddings", "data.shared_vocabulary"}, [](const Config& c) -> std::string {
     if (c.model.tied_embeddings != "all" || c.data.shared_vocabulary) return "";
@@ -192,9 +182,8 @@ void add_checks(ConfigTable& table) {
   });
   check({"data.max_length", "model.max_length"}, [](const Config& c) -> std::string {
     if (c.data.max_length < c.model.max_length) return "";
-    return fmt::format(
-        "data.max_length ({}) must be below model.max_length ({}), to leave room for the end token",
-        c.data.max_length, c.model.max_length);
+    return fmt::format("data.max_length ({}) must be below model.max_length ({}), to leave room for the end token",
+                       c.data.max_length, c.model.max_length);
   });
   check({"schedule.name", "schedule.warmup_steps"}, [](const Config& c) -> std::string {
     const std::string& name = c.schedule.name;
@@ -205,12 +194,11 @@ void add_checks(ConfigTable& table) {
          "data.test_source", "data.test_target"},
         [](const Config& c) -> std::string {
           const DataConfig& d = c.data;
-          const bool files = !(d.train_source + d.train_target + d.valid_source + d.valid_target +
-                               d.test_source + d.test_target)
-                                  .empty();
+          const bool files =
+              !(d.train_source + d.train_target + d.valid_source + d.valid_target + d.test_source + d.test_target)
+                   .empty();
           if (d.task.empty() || !files) return "";
-          return fmt::format("data.task is \"{}\" and data also names files; leave out one of the two",
-                             d.task);
+          return fmt::format("data.task is \"{}\" and data also names files; leave out one of the two", d.task);
         });
 }
 
@@ -229,14 +217,12 @@ ConfigTable make_table() {
 }  // namespace
 
 const ConfigKey* ConfigTable::find(std::string_view path) const {
-  const auto found =
-      std::find_if(keys.begin(), keys.end(), [&](const ConfigKey& key) { return key.path == path; });
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const ConfigKey& key) { return key.path == path; });
   return found == keys.end() ? nullptr : &*found;
 }
 
 bool ConfigTable::has_section(std::string_view name) const {
-  return std::any_of(sections.begin(), sections.end(),
-                     [&](const ConfigSection& s) { return s.name == name; });
+  return std::any_of(sections.begin(), sections.end(), [&](const ConfigSection& s) { return s.name == name; });
 }
 
 const ConfigTable& config_table() {

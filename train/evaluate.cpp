@@ -13,9 +13,9 @@ LossResult evaluate_loss(const TranslationModel& model, const Corpus& corpus, In
   LossResult result;
   for (const auto& sentences : batches_by_length(corpus, batch_tokens)) {
     const Batch batch = make_batch(corpus, sentences);
-    model.transformer().loss(
-        Context{}, {batch.source, batch.source_rows, batch.decoder_input, batch.target, batch.target_rows},
-        {0, 1, &statistics});
+    model.transformer().loss(Context{},
+                             {batch.source, batch.source_rows, batch.decoder_input, batch.target, batch.target_rows},
+                             {0, 1, &statistics});
     result.tokens += batch.target_rows.rows();
   }
   result.loss = statistics.negative_log_likelihood / static_cast<double>(result.tokens);

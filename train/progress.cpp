@@ -74,14 +74,13 @@ std::string format_progress(const ProgressState& state, Index width) {
   };
   std::string text = join();
   while (display_width(text) > width && parts.size() > 1) {
-    parts.erase(std::max_element(parts.begin(), parts.end(),
-                                 [](const Part& a, const Part& b) { return a.rank < b.rank; }));
+    parts.erase(
+        std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; }));
     text = join();
   }
   const Index room = std::min(width - display_width(text) - 2, kBarMost);
   if (room < kBarLeast || width >= kPlainWidth) return clip_text(text, width);
-  const double done =
-      state.steps > 0 ? static_cast<double>(state.step) / static_cast<double>(state.steps) : 0;
+  const double done = state.steps > 0 ? static_cast<double>(state.step) / static_cast<double>(state.steps) : 0;
   return bar(std::clamp(done, 0.0, 1.0), room) + "  " + text;
 }
 

@@ -25,8 +25,8 @@ ParallelText RunText::split(const std::string& name) const {
   if (!task_.empty()) throw DataError(fmt::format("no split \"{}\"; the task {} has {}", name, config_.task, known));
   const auto read = [&](const std::string& source, const std::string& target) {
     if (source.empty() || target.empty()) {
-      throw DataError(fmt::format("no {0} text: set data.{0}_source and data.{0}_target, or give --source and --reference",
-                                  name));
+      throw DataError(
+          fmt::format("no {0} text: set data.{0}_source and data.{0}_target, or give --source and --reference", name));
     }
     return read_parallel(source, target);
   };

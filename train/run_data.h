@@ -36,7 +36,8 @@ struct Vocabularies {
 Vocabularies build_vocabularies(const DataConfig& config, const ParallelText& train);
 
 /// Encodes text for a model; `longest` tokens a side at most.
-EncodedCorpus encode_text(const TranslationModel& model, const ParallelText& text, Index longest, const std::string& name);
+EncodedCorpus encode_text(const TranslationModel& model, const ParallelText& text, Index longest,
+                          const std::string& name);
 
 /// A number that changes when an encoded corpus does.
 std::uint64_t content_hash(const Corpus& corpus);

@@ -42,26 +42,19 @@ double number(const Json& json) {
 }
 
 StepEntry step_entry(const Json& json) {
-  return {json.at("step").get<Index>(),
-          json.at("epoch").get<Index>(),
-          number(json.at("loss")),
-          number(json.at("learning_rate")),
-          number(json.at("grad_norm")),
-          number(json.at("tokens_per_second")),
-          json.at("peak_bytes").get<Index>(),
-          number(json.at("elapsed_seconds"))};
+  return {json.at("step").get<Index>(),       json.at("epoch").get<Index>(),     number(json.at("loss")),
+          number(json.at("learning_rate")),   number(json.at("grad_norm")),      number(json.at("tokens_per_second")),
+          json.at("peak_bytes").get<Index>(), number(json.at("elapsed_seconds"))};
 }
 
 ValidationEntry validation_entry(const Json& json) {
   const Json& scores = json.at("validation");
-  return {json.at("step").get<Index>(),     number(scores.at("loss")),
-          number(scores.at("perplexity")),  number(scores.at("token_accuracy")),
-          number(scores.at("exact_match")), number(scores.at("bleu"))};
+  return {json.at("step").get<Index>(),        number(scores.at("loss")),        number(scores.at("perplexity")),
+          number(scores.at("token_accuracy")), number(scores.at("exact_match")), number(scores.at("bleu"))};
 }
 
 /// Adds the entry of one line to `entries` and returns its step.
-Index parse_line(const std::string& path, std::size_t line_number, const std::string& line,
-                 RunLogEntries& entries) {
+Index parse_line(const std::string& path, std::size_t line_number, const std::string& line, RunLogEntries& entries) {
   try {
     const Json json = Json::parse(line);
     if (json.contains("validation")) {
@@ -71,8 +64,8 @@ Index parse_line(const std::string& path, std::size_t line_number, const std::st
     entries.steps.push_back(step_entry(json));
     return entries.steps.back().step;
   } catch (const Json::exception& e) {
-    throw DataError(fmt::format("{}:{}: not an entry of a training log ({}); remove the line", path,
-                                line_number, e.what()));
+    throw DataError(
+        fmt::format("{}:{}: not an entry of a training log ({}); remove the line", path, line_number, e.what()));
   }
 }
 

@@ -31,10 +31,10 @@ bool better_hypothesis(const Hypothesis& a, const Hypothesis& b) {
 
 /// The search for one sentence.
 struct Sentence {
-  Index limit = 0;                    // the most tokens of a result, without </s>
-  std::vector<double> rows;           // log-probability of each row kept, in the order of the rows
-  std::vector<Continuation> next;     // what they become
-  std::vector<Hypothesis> finished;   // sorted, at most n_best
+  Index limit = 0;                   // the most tokens of a result, without </s>
+  std::vector<double> rows;          // log-probability of each row kept, in the order of the rows
+  std::vector<Continuation> next;    // what they become
+  std::vector<Hypothesis> finished;  // sorted, at most n_best
 };
 
 /// Whether the sentence's rows could still lead to a result that belongs among the n_best.

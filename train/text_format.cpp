@@ -24,8 +24,7 @@ constexpr Range kDoubleWidth[] = {{0x1100, 0x115F},   {0x2E80, 0x303E},   {0x304
 
 template <std::size_t N>
 bool in(const Range (&ranges)[N], char32_t c) {
-  return std::any_of(std::begin(ranges), std::end(ranges),
-                     [c](Range r) { return c >= r.first && c <= r.last; });
+  return std::any_of(std::begin(ranges), std::end(ranges), [c](Range r) { return c >= r.first && c <= r.last; });
 }
 
 Index width_of(char32_t c) { return in(kZeroWidth, c) ? 0 : in(kDoubleWidth, c) ? 2 : 1; }

@@ -16,9 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Seconds of a clock that never goes back.
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 TransformerBatch view(const Batch& batch) {
   return {batch.source, batch.source_rows, batch.decoder_input, batch.target, batch.target_rows};
@@ -28,30 +26,27 @@ Index target_tokens(const Batch& batch) { return batch.target_rows.rows(); }
 
 /// Ends a run whose numbers are of no more use.
 [[noreturn]] void diverged(Index step, std::string_view what, double value) {
-  throw Error(fmt::format("step {}: the {} is {}; training stopped before it could reach a checkpoint. Lower "
-                          "optimizer.learning_rate, raise schedule.warmup_steps, or lower optimizer.clip_norm",
-                          step, what, std::abs(value)));  // a NaN may have a sign
+  throw Error(
+      fmt::format("step {}: the {} is {}; training stopped before it could reach a checkpoint. Lower "
+                  "optimizer.learning_rate, raise schedule.warmup_steps, or lower optimizer.clip_norm",
+                  step, what, std::abs(value)));  // a NaN may have a sign
 }
 
 }  // namespace
 
-Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data, fs::path folder,
-                 Progress& progress)
+Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data, fs::path folder, Progress& progress)
     : model_(model),
       state_(std::move(state)),
       data_(std::move(data)),
       folder_(std::move(folder)),
       progress_(progress),
-      schedule_{model.config().schedule.name,
-                model.config().schedule.warmup_steps,
-                config().steps,
-                model.config().optimizer.learning_rate,
-                model.config().schedule.final_ratio,
-                model.config().model.d_model},
-      optimizer_(make_optimizer({model.config().optimizer.name, model.config().optimizer.beta1,
-                                 model.config().optimizer.beta2, model.config().optimizer.epsilon,
-                                 model.config().optimizer.weight_decay, model.config().optimizer.momentum},
-                                model.parameters().values().size())),
+      schedule_{
+          model.config().schedule.name,           model.config().schedule.warmup_steps, config().steps,
+          model.config().optimizer.learning_rate, model.config().schedule.final_ratio,  model.config().model.d_model},
+      optimizer_(make_optimizer(
+          {model.config().optimizer.name, model.config().optimizer.beta1, model.config().optimizer.beta2,
+           model.config().optimizer.epsilon, model.config().optimizer.weight_decay, model.config().optimizer.momentum},
+          model.parameters().values().size())),
       plan_(data_.train, config().batch_tokens, static_cast<std::uint64_t>(config().seed)),
       epoch_(plan_.epoch(state_.epoch)),
       first_epoch_batches_(state_.epoch == 0 ? epoch_.size() : plan_.epoch(0).size()),
@@ -177,10 +172,11 @@ void Trainer::validate() {
   if (!improved) state_.best_step = best_step_before;
   log_.write(entry);
 
-  progress_.line(fmt::format(
-      "validation at step {}: loss {:.4f}, perplexity {:.3f}, token accuracy {:.2f} %, exact match {:.2f} %, BLEU {:.2f}{}",
-      entry.step, entry.loss, entry.perplexity, 100 * entry.token_accuracy, 100 * entry.exact_match, entry.bleu,
-      improved ? "  (best so far)" : ""));
+  progress_.line(
+      fmt::format("validation at step {}: loss {:.4f}, perplexity {:.3f}, token accuracy {:.2f} %, exact match {:.2f} "
+                  "%, BLEU {:.2f}{}",
+                  entry.step, entry.loss, entry.perplexity, 100 * entry.token_accuracy, 100 * entry.exact_match,
+                  entry.bleu, improved ? "  (best so far)" : ""));
   const auto samples = std::min(static_cast<std::size_t>(config().samples), data_.valid_text.source.size());
   for (std::size_t i = 0; i < samples; ++i) {
     progress_.line(fmt::format("  source     {}", data_.valid_text.source[i]));
