@@ -12,6 +12,7 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -60,9 +61,13 @@ class Pool {
   bool run(Index count, Index tile, Index tiles, int helpers, FunctionRef<void(Index, Index)> body) {
     const std::unique_lock lock(one_loop_, std::try_to_lock);
     if (!lock) return false;
-    while (static_cast<int>(threads_.size()) < helpers) {
-      const int number = static_cast<int>(threads_.size());
-      threads_.emplace_back([this, number] { help(number); });
+    try {
+      while (static_cast<int>(threads_.size()) < helpers) {
+        const int number = static_cast<int>(threads_.size());
+        threads_.emplace_back([this, number] { help(number); });
+      }
+    } catch (const std::system_error&) {
+      // The system gives no more threads: those that are there will do.
     }
     helpers_.store(helpers, std::memory_order_relaxed);
     body_ = &body;

@@ -110,7 +110,7 @@ TEST_CASE("the table in docs/architecture.md names files that exist") {
 }
 
 TEST_CASE("the files and folders that the documentation names exist") {
-  const std::vector<std::string> pages = {"CONTRIBUTING.md", "docs/architecture.md", "docs/extend.md",
+  const std::vector<std::string> pages = {"README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/extend.md",
                                           "examples/gated_feed_forward/README.md"};
   for (const std::string& name : pages) {
     CAPTURE(name);
