@@ -135,14 +135,15 @@ TEST_CASE("text that cannot be used is refused before anything is written") {
   put("short.trg", "a b\nc d\n");
   check_refused(train_with({"data.train_target=short.trg"}), {"train.src has 400 lines", "short.trg has 2"});
   check_refused(train_with({"data.valid_target=short.trg"}), {"valid.src has 20 lines", "short.trg has 2"});
+  check_refused(train_with({"data.test_source=short.trg", "data.test_target=missing.trg"}),
+                {"missing.trg", "no such file"});
   check_refused(train_with({"data.train_source=missing.src"}), {"missing.src", "no such file"});
   check_refused(train_with({"data.train_source=."}), {"directory"});
   put("nothing", "");
-  check_refused(train_with({"data.train_source=nothing", "data.train_target=nothing"}), {"none of 0 different tokens"});
-  check_refused(train_with({"data.valid_source=nothing", "data.valid_target=nothing"}),
-                {"the validation text: no pair is left of 0"});
+  check_refused(train_with({"data.train_source=nothing", "data.train_target=nothing"}), {"nothing: has no text"});
+  check_refused(train_with({"data.valid_source=nothing", "data.valid_target=nothing"}), {"nothing: has no text"});
   put("blank", "\n \n\n");
-  check_refused(train_with({"data.train_source=blank", "data.train_target=blank"}), {"not blank"});
+  check_refused(train_with({"data.train_source=blank", "data.train_target=blank"}), {"blank: has no text"});
   put("bad", "a b\nc \xE9t\xE9\n");
   check_refused(train_with({"data.train_source=bad", "data.train_target=bad"}),
                 {"bad:2:3: not UTF-8 (byte 0xE9)", "iconv"});

@@ -1,6 +1,10 @@
 // weft train through the real binary: what a run leaves, and how it goes on after it was stopped or killed.
 #include "cli.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
 using namespace weft::cli;
@@ -190,6 +194,32 @@ TEST_CASE("a run that is killed again and again goes on each time, to the same b
   std::ptrdiff_t files = 0;
   for (const auto& entry : fs::directory_iterator("killed")) files += entry.exists() ? 1 : 0;
   CHECK(files == 5);  // nothing half written stayed
+}
+
+TEST_CASE("a second training in the same folder is refused") {
+  undisturbed();
+  const int folder = ::open("straight", O_RDONLY | O_DIRECTORY);
+  REQUIRE(::flock(folder, LOCK_EX | LOCK_NB) == 0);
+  Words words = copy_run("straight");
+  words.push_back("--fresh");
+  check_refused(words, {"another weft train is at work there"});
+  CHECK(bytes_of("straight/last.safetensors") == undisturbed());
+  ::close(folder);
+}
+
+TEST_CASE("a run that lost its best checkpoint says so and begins a new one") {
+  const Words words = copy_run("lost");
+  {
+    const Background run(words);
+    wait_for_lines("lost", 120);
+    run.send(SIGTERM);
+    run.wait();
+  }
+  put("lost/best.safetensors", "damaged");
+  const Outcome rest = run_weft(words);
+  CHECK(rest.code == 0);
+  CHECK(contains(rest.out, "best.safetensors is missing or damaged"));
+  CHECK(run_weft({"inspect", "lost/best.safetensors"}).code == 0);
 }
 
 TEST_CASE("a run whose text has changed does not go on") {

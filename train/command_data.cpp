@@ -38,8 +38,8 @@ Command data_command() {
            {{"output", "DIR", "Folder for train, valid and test, each as .src and .trg; made if missing."},
             {"pairs", "N", "Training pairs; the task's own number unless given."},
             {"seed", "S", "Which text; 1 unless given."}},
-           {"weft data make fr-en --output data/fr-en",
-            "weft data make reverse --output data/reverse --pairs 20000 --seed 7"}},
+           {"weft data make fr-en --output runs/text/fr-en",
+            "weft data make reverse --output runs/text/reverse --pairs 20000 --seed 7"}},
           data};
 }
 

@@ -1,5 +1,7 @@
 // weft train: from a configuration to checkpoints in a run folder.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/core/safetensors.h"
 #include "weft/train/commands.h"
 #include "weft/train/run_data.h"
 #include "weft/train/text_format.h"
@@ -25,19 +28,55 @@ volatile std::sig_atomic_t stop_signal = 0;
 
 void note_signal(int signal) { stop_signal = signal; }
 
-/// Makes the run folder if it is missing; removes what killed processes left there and, for a fresh start, the files of an
-/// earlier run.
-void prepare_folder(const fs::path& folder, bool fresh) {
+/// Makes the run folder if it is missing.
+void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error || ::access(folder.c_str(), W_OK | X_OK) != 0) {
     throw DataError(fmt::format("{}: cannot be used as run folder ({}); choose another with --run", folder.string(),
                                 error ? error.message() : std::strerror(errno)));
   }
+}
+
+/// Removes what killed processes left in the run folder and, for a fresh start, the files of an earlier run.
+void clean_folder(const fs::path& folder, bool fresh) {
   for (const char* name : {"last.safetensors", "best.safetensors", "log.jsonl", "config.json"}) {
     remove_leftovers(folder / name);
+    std::error_code error;
     if (fresh) fs::remove(folder / name, error);
     if (error) throw Error(fmt::format("{}: cannot remove ({})", (folder / name).string(), error.message()));
+  }
+}
+
+/// Holds a run folder for this process, until it ends in whatever way.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder) : file_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    // A file system without locks is no reason not to train.
+    if (file_ >= 0 && ::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      ::close(file_);
+      throw DataError(
+          fmt::format("{}: another weft train is at work there; wait for it, or choose another folder with --run",
+                      folder.string()));
+    }
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock() {
+    if (file_ >= 0) ::close(file_);
+  }
+
+ private:
+  int file_;
+};
+
+/// Whether the best checkpoint of a run can be read.
+bool is_whole(const fs::path& best) {
+  try {
+    SafetensorsFile::open(best, {.require_checksum = true});
+    return true;
+  } catch (const CheckpointError&) {
+    return false;
   }
 }
 
@@ -92,7 +131,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   const fs::path folder = arguments.text("run", (fs::path("runs") / config_file.stem()).string());
   const fs::path last = folder / "last.safetensors";
   Checkpoint checkpoint;
-  std::error_code no_folder;  // prepare_folder says why
+  std::error_code no_folder;  // make_folder says why
   const bool resumes = !arguments.has("fresh") && fs::exists(last, no_folder);
   if (resumes) {
     checkpoint = load_checkpoint(last, registry);
@@ -106,6 +145,8 @@ int train(const Arguments& arguments, const Registry& registry) {
 
   const RunText text(config.data);
   const ParallelText train_text = text.split("train"), valid_text = text.split("valid");
+  // Training needs no test text, but hours later its user does.
+  if (!config.data.test_source.empty() || !config.data.test_target.empty()) text.split("test");
   if (!resumes) {
     Vocabularies vocabularies = build_vocabularies(config.data, train_text);
     checkpoint.model = std::make_unique<TranslationModel>(config, std::move(vocabularies.source),
@@ -125,10 +166,16 @@ int train(const Arguments& arguments, const Registry& registry) {
   checkpoint.state.data_hash = hash;
 
   // Nothing was written up to here: a mistake in what was given leaves no trace and costs no earlier run.
-  prepare_folder(folder, arguments.has("fresh"));
+  make_folder(folder);
+  const FolderLock lock(folder);
+  clean_folder(folder, arguments.has("fresh"));
   if (!resumes) {
     text.write_task(folder / "data");
     write_file(folder / "config.json", config_json(config));
+  }
+  if (checkpoint.state.best_step > 0 && !is_whole(folder / "best.safetensors")) {
+    progress.line("best.safetensors is missing or damaged; the next validation begins a new one");
+    checkpoint.state.best_step = 0;
   }
   progress.line("training text    " + train.report.summary());
   progress.line("validation text  " + valid.report.summary());

@@ -137,7 +137,7 @@ void add_training(ConfigTable& table) {
       "Seed of the initial parameters, the data order and dropout.");
   key("steps", &S::steps, {.at_least = 1}, "Updates of the whole run.");
   key("batch_tokens", &S::batch_tokens, {.at_least = 1}, "Tokens of a batch, source and target together.");
-  key("accumulate", &S::accumulate, {.at_least = 1}, "Batches whose gradients make one update.");
+  key("accumulate", &S::accumulate, {.at_least = 1, .at_most = 10000}, "Batches whose gradients make one update.");
   key("label_smoothing", &S::label_smoothing, {.at_least = 0, .below = 1},
       "Probability that the loss spreads over the whole vocabulary.");
   key("validate_every", &S::validate_every, {.at_least = 1}, "Updates between two validations.");

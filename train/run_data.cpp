@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "weft/core/error.h"
 #include "weft/data/text_file.h"
 #include "weft/data/toy.h"
+#include "weft/data/utf8.h"
 
 namespace weft {
 
@@ -28,7 +30,13 @@ ParallelText RunText::split(const std::string& name) const {
       throw DataError(
           fmt::format("no {0} text: set data.{0}_source and data.{0}_target, or give --source and --reference", name));
     }
-    return read_parallel(source, target);
+    ParallelText text = read_parallel(source, target);
+    for (const auto& [lines, file] : {std::pair(&text.source, &source), std::pair(&text.target, &target)}) {
+      if (std::all_of(lines->begin(), lines->end(), [](const std::string& line) { return is_blank(line); })) {
+        throw DataError(fmt::format("{}: has no text; give a file with one sentence a line", *file));
+      }
+    }
+    return text;
   };
   if (name == "train") return read(config_.train_source, config_.train_target);
   if (name == "valid") return read(config_.valid_source, config_.valid_target);

@@ -77,13 +77,13 @@ Index Trainer::measure_peak_memory() {
   return memory_statistics().peak_bytes;
 }
 
-Batch Trainer::next_batch() {
+std::vector<Index> Trainer::next_sentences() {
   if (state_.next_batch == static_cast<Index>(epoch_.size())) {
     ++state_.epoch;
     state_.next_batch = 0;
     epoch_ = plan_.epoch(state_.epoch);
   }
-  return make_batch(data_.train, epoch_[static_cast<std::size_t>(state_.next_batch++)]);
+  return epoch_[static_cast<std::size_t>(state_.next_batch++)];
 }
 
 double Trainer::run_batch(const Batch& batch, real factor, Index micro_batch) {
@@ -100,17 +100,18 @@ double Trainer::run_batch(const Batch& batch, real factor, Index micro_batch) {
 }
 
 Trainer::Update Trainer::update() {
-  std::vector<Batch> batches;
+  // Only the sentences' numbers of all batches are held at once; the loss needs the tokens of the whole update.
+  std::vector<std::vector<Index>> batches;
   Index tokens = 0;
   for (Index i = 0; i < config().accumulate; ++i) {
-    batches.push_back(next_batch());
-    tokens += target_tokens(batches.back());
+    batches.push_back(next_sentences());
+    for (const Index sentence : batches.back()) tokens += data_.train.target.length(sentence) + 1;  // with </s>
   }
   ParameterSet& parameters = model_.parameters();
   parameters.reset_gradients();
   double loss = 0;
   for (std::size_t i = 0; i < batches.size(); ++i) {
-    loss += run_batch(batches[i], 1 / static_cast<real>(tokens), static_cast<Index>(i));
+    loss += run_batch(make_batch(data_.train, batches[i]), 1 / static_cast<real>(tokens), static_cast<Index>(i));
   }
   parameters.complete_gradients();
   Tensor values = parameters.values();

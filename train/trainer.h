@@ -53,7 +53,7 @@ class Trainer {
     Index tokens;
   };
 
-  Batch next_batch();
+  std::vector<Index> next_sentences();
   double run_batch(const Batch& batch, real factor, Index micro_batch);
   Update update();
   void log(const Update& update);
