@@ -28,12 +28,12 @@ void* counted_new(std::size_t size) {
 }  // namespace
 
 // Not inlined, or g++ warns of a free without its malloc.
-__attribute__((noinline)) void* operator new(std::size_t size) { return counted_new(size); }
-__attribute__((noinline)) void* operator new[](std::size_t size) { return counted_new(size); }
-__attribute__((noinline)) void operator delete(void* block) noexcept { std::free(block); }
-__attribute__((noinline)) void operator delete(void* block, std::size_t) noexcept { std::free(block); }
-__attribute__((noinline)) void operator delete[](void* block) noexcept { std::free(block); }
-__attribute__((noinline)) void operator delete[](void* block, std::size_t) noexcept { std::free(block); }
+[[gnu::noinline]] void* operator new(std::size_t size) { return counted_new(size); }
+[[gnu::noinline]] void* operator new[](std::size_t size) { return counted_new(size); }
+[[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete[](void* block) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete[](void* block, std::size_t) noexcept { std::free(block); }
 
 using namespace weft;
 
