@@ -45,12 +45,14 @@ void Tape::backward(const Var& loss) {
         fmt::format("[backward] loss {} must be one element recorded on this tape", to_string(loss.shape())));
   }
   give(loss.slot(), Tensor::full(loss.shape(), 1));
+  if (profile_ != nullptr) profile_->start();
   while (!records_.empty()) {
     const Record record = records_.back();
     records_.pop_back();
     const Tensor gradient = std::move(at(record.output).tensor);  // leaves none behind
     try {
       if (gradient.defined()) record.run(record.closure, gradient, *this);
+      if (profile_ != nullptr) profile_->backward(record.name, at(record.output).shape);
     } catch (...) {
       record.destroy(record.closure);
       throw;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/autograd/op_profile.h"
 #include "weft/core/error.h"
 #include "weft/core/kernels.h"
 #include "weft/core/tensor.h"
@@ -86,6 +87,7 @@ class Tape {
     void* place = allocate(sizeof(Backward));
     auto* closure = new (place) Backward(std::move(backward));
     const Slot slot = new_slot(value.shape(), nullptr);
+    if (profile_ != nullptr) profile_->forward(name, value.shape());
     records_.push_back(
         {name, slot, closure,
          [](void* object, const Tensor& gradient, Tape& tape) { (*static_cast<Backward*>(object))(gradient, tape); },
@@ -127,6 +129,9 @@ class Tape {
   /// Forgets everything.
   void clear();
 
+  /// Tells `profile` of each operation from now on, until given null.
+  void set_profile(OpProfile* profile) { profile_ = profile; }
+
   /// The names of the operations recorded now, in order.
   std::vector<std::string_view> operations() const;
 
@@ -163,6 +168,7 @@ class Tape {
   std::vector<Chunk> chunks_;  // where closures live: filled one after the other, kept when the tape is cleared
   std::size_t chunk_ = 0;
   std::size_t used_ = 0;
+  OpProfile* profile_ = nullptr;
   bool finished_ = false;  // backward has run: what comes next begins anew
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "weft/core/flops.h"
+
 namespace weft {
 namespace {
 
@@ -38,6 +40,7 @@ void gemm_tiled(Index M, Index N, Index K, real alpha, const Matrix& A, const Ma
   constexpr Index kSmall = 64 * 64 * 64;  // below this a second thread costs more than it brings
   const bool by_rows = M >= N || M >= 256;
   const Index length = by_rows ? M : N;
+  count_flops(2 * M * N * K);
   const Index tile = M * N * K <= kSmall ? std::max<Index>(length, 1) : tile_length(length);
   parallel_for(length, tile, [&](Index begin, Index end) {
     const Tile t = by_rows ? Tile{begin, end, 0, N} : Tile{0, M, begin, end};

@@ -21,6 +21,7 @@ Command translate_command();
 Command inspect_command();
 Command config_command();
 Command data_command();
+Command bench_command();
 
 /// Writes to standard output. Throws Error if it cannot take the text (a full disk, a closed pipe).
 void print(const std::string& text);

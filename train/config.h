@@ -83,6 +83,13 @@ struct DecodingConfig {
   Index batch_tokens = 4096;
 };
 
+/// The synthetic work of `weft bench`.
+struct BenchConfig {
+  Index vocabulary = 8000;
+  Index target_tokens = 2048;
+  std::string lengths = "realistic";
+};
+
 /// Everything that a run is told. To add a key: one member above, one row in config_table.cpp.
 struct Config {
   DataConfig data;
@@ -91,6 +98,7 @@ struct Config {
   ScheduleConfig schedule;
   TrainingConfig training;
   DecodingConfig decoding;
+  BenchConfig bench;
 };
 
 /// Reads a JSON file (comments and a byte order mark are allowed; an absent key keeps its default), then

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "weft/train/bench_batches.h"
+
 namespace weft {
 namespace {
 
@@ -168,6 +170,18 @@ void add_decoding(ConfigTable& table) {
       "Source tokens, each counted once for every hypothesis of the beam, that are translated at once.");
 }
 
+void add_bench(ConfigTable& table) {
+  const Rows key(table, "bench", &Config::bench,
+                 "The synthetic work of `weft bench`, which reads no text. Training does not look at it.");
+  using S = BenchConfig;
+  key("vocabulary", &S::vocabulary, {.at_least = 4, .at_most = 10'000'000},
+      "Tokens of the source vocabulary and of the target vocabulary, the three specials included.");
+  key("target_tokens", &S::target_tokens, {.at_least = 1}, "Target tokens of a batch, end tokens included.");
+  key("lengths", &S::lengths, {},
+      "Lengths of the sentences, end tokens included: `uniform:16` for 16 tokens on both sides, or `realistic` for 5 to "
+      "40, with a mean of 14, in batches of similar lengths.");
+}
+
 void add_checks(ConfigTable& table) {
   const auto check = [&](std::vector<std::string> keys, std::function<std::string(const Config&)> problem) {
     table.checks.push_back({std::move(keys), std::move(problem)});
@@ -190,6 +204,17 @@ void add_checks(ConfigTable& table) {
     if ((name != "noam" && name != "inverse_sqrt") || c.schedule.warmup_steps > 0) return "";
     return fmt::format("schedule.warmup_steps is 0; must be at least 1 with schedule.name \"{}\"", name);
   });
+  check({"bench.lengths", "model.max_length"}, [](const Config& c) -> std::string {
+    const auto longest = longest_bench_sentence(c.bench.lengths);
+    if (!longest) {
+      return fmt::format("bench.lengths is \"{}\"; must be \"realistic\" or \"uniform:\" and a length of at least 2",
+                         c.bench.lengths);
+    }
+    // Only lengths that were chosen: a small model need not hold the default.
+    if (*longest <= c.model.max_length || c.bench.lengths == "realistic") return "";
+    return fmt::format("bench.lengths is \"{}\"; the model takes at most model.max_length ({}) tokens", c.bench.lengths,
+                       c.model.max_length);
+  });
   check({"data.task", "data.train_source", "data.train_target", "data.valid_source", "data.valid_target",
          "data.test_source", "data.test_target"},
         [](const Config& c) -> std::string {
@@ -210,6 +235,7 @@ ConfigTable make_table() {
   add_schedule(table);
   add_training(table);
   add_decoding(table);
+  add_bench(table);
   add_checks(table);
   return table;
 }

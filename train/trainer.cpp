@@ -18,19 +18,7 @@ namespace fs = std::filesystem;
 /// Seconds of a clock that never goes back.
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-TransformerBatch view(const Batch& batch) {
-  return {batch.source, batch.source_rows, batch.decoder_input, batch.target, batch.target_rows};
-}
-
 Index target_tokens(const Batch& batch) { return batch.target_rows.rows(); }
-
-/// Ends a run whose numbers are of no more use.
-[[noreturn]] void diverged(Index step, std::string_view what, double value) {
-  throw Error(
-      fmt::format("step {}: the {} is {}; training stopped before it could reach a checkpoint. Lower "
-                  "optimizer.learning_rate, raise schedule.warmup_steps, or lower optimizer.clip_norm",
-                  step, what, std::abs(value)));  // a NaN may have a sign
-}
 
 }  // namespace
 
@@ -40,13 +28,7 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
       data_(std::move(data)),
       folder_(std::move(folder)),
       progress_(progress),
-      schedule_{
-          model.config().schedule.name,           model.config().schedule.warmup_steps, config().steps,
-          model.config().optimizer.learning_rate, model.config().schedule.final_ratio,  model.config().model.d_model},
-      optimizer_(make_optimizer(
-          {model.config().optimizer.name, model.config().optimizer.beta1, model.config().optimizer.beta2,
-           model.config().optimizer.epsilon, model.config().optimizer.weight_decay, model.config().optimizer.momentum},
-          model.parameters().values().size())),
+      step_(model),
       plan_(data_.train, config().batch_tokens, static_cast<std::uint64_t>(config().seed)),
       epoch_(plan_.epoch(state_.epoch)),
       first_epoch_batches_(state_.epoch == 0 ? epoch_.size() : plan_.epoch(0).size()),
@@ -57,7 +39,7 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
     throw CheckpointError(fmt::format("{}: it stands at batch {} of an epoch that has {}; use --fresh to start anew",
                                       last.string(), state_.next_batch, epoch_.size()));
   }
-  if (state_.step > 0) load_optimizer(last, *optimizer_);
+  if (state_.step > 0) load_optimizer(last, step_.optimizer());
 }
 
 double Trainer::elapsed_seconds() const { return log_.kept_seconds() + now() - started_; }
@@ -72,7 +54,7 @@ Index Trainer::measure_peak_memory() {
                                         [&](const auto& a, const auto& b) { return tokens(a) < tokens(b); });
   reset_peak_memory();
   const Batch batch = make_batch(data_.train, *largest);
-  run_batch(batch, 1 / static_cast<real>(target_tokens(batch)), 0);
+  step_.add_gradients(batch, 1 / static_cast<real>(target_tokens(batch)), state_.step, 0);
   model_.parameters().reset_gradients();
   return memory_statistics().peak_bytes;
 }
@@ -86,20 +68,7 @@ std::vector<Index> Trainer::next_sentences() {
   return epoch_[static_cast<std::size_t>(state_.next_batch++)];
 }
 
-double Trainer::run_batch(const Batch& batch, real factor, Index micro_batch) {
-  tape_.clear();
-  const Context context{.tape = &tape_,
-                        .training = true,
-                        .random = {static_cast<std::uint64_t>(config().seed),
-                                   static_cast<std::uint64_t>(state_.step * config().accumulate + micro_batch)}};
-  const Var loss =
-      model_.transformer().loss(context, view(batch), {static_cast<real>(config().label_smoothing), factor, nullptr});
-  const double value = static_cast<double>(loss.value().item());
-  tape_.backward(loss);
-  return value;
-}
-
-Trainer::Update Trainer::update() {
+UpdateResult Trainer::update() {
   // Only the sentences' numbers of all batches are held at once; the loss needs the tokens of the whole update.
   std::vector<std::vector<Index>> batches;
   Index tokens = 0;
@@ -107,28 +76,17 @@ Trainer::Update Trainer::update() {
     batches.push_back(next_sentences());
     for (const Index sentence : batches.back()) tokens += data_.train.target.length(sentence) + 1;  // with </s>
   }
-  ParameterSet& parameters = model_.parameters();
-  parameters.reset_gradients();
-  double loss = 0;
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    loss += run_batch(make_batch(data_.train, batches[i]), 1 / static_cast<real>(tokens), static_cast<Index>(i));
-  }
-  parameters.complete_gradients();
-  Tensor values = parameters.values();
-  const Tensor gradients = parameters.gradients();
-  const double norm = gradient_norm(gradients.values());
-  if (!std::isfinite(loss)) diverged(state_.step + 1, "loss", loss);
-  if (!std::isfinite(norm)) diverged(state_.step + 1, "gradient's norm", norm);
-  const double rate = learning_rate(schedule_, state_.step + 1);
-  optimizer_->update(values.values(), gradients.values(), clip_scale(norm, model_.config().optimizer.clip_norm), rate,
-                     state_.step + 1);
+  Batch batch;
+  const UpdateResult result = step_.run(state_.step, config().accumulate, tokens, [&](Index i) -> const Batch& {
+    return batch = make_batch(data_.train, batches[static_cast<std::size_t>(i)]);
+  });
   ++state_.step;
-  state_.loss_sum += loss * static_cast<double>(tokens);
+  state_.loss_sum += result.loss * static_cast<double>(tokens);
   state_.loss_tokens += tokens;
-  return {loss, norm, rate, tokens};
+  return result;
 }
 
-void Trainer::log(const Update& update) {
+void Trainer::log(const UpdateResult& update) {
   const double time = now();
   timed_tokens_ += update.tokens;
   const double mean_loss = state_.loss_sum / static_cast<double>(state_.loss_tokens);
@@ -148,7 +106,7 @@ void Trainer::log(const Update& update) {
 void Trainer::require_finite_parameters() {
   const Tensor values = model_.parameters().values();
   const double norm = gradient_norm(values.values());
-  if (!std::isfinite(norm)) diverged(state_.step, "parameters' norm", norm);
+  if (!std::isfinite(norm)) throw_diverged(state_.step, "parameters' norm", norm);
 }
 
 void Trainer::validate() {
@@ -156,7 +114,7 @@ void Trainer::validate() {
   const double began = now();
   const DecodingConfig& decoding = model_.config().decoding;
   const LossResult loss = evaluate_loss(model_, data_.valid, config().batch_tokens);
-  if (!std::isfinite(loss.loss)) diverged(state_.step, "validation loss", loss.loss);
+  if (!std::isfinite(loss.loss)) throw_diverged(state_.step, "validation loss", loss.loss);
   SearchOptions greedy = search_options(decoding);
   greedy.beam = 1;
   const TranslationResult result = evaluate_translations(model_, data_.valid_text, greedy, decoding.batch_tokens);
@@ -190,7 +148,7 @@ void Trainer::validate() {
 
 void Trainer::save_last() {
   require_finite_parameters();
-  save_checkpoint(folder_ / "last.safetensors", model_, state_, optimizer_.get());
+  save_checkpoint(folder_ / "last.safetensors", model_, state_, &step_.optimizer());
 }
 
 TrainingEnd Trainer::run(const volatile int& stop) {

@@ -3,14 +3,13 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <vector>
 
 #include "weft/data/batch.h"
-#include "weft/optim/schedule.h"
 #include "weft/train/checkpoint.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/progress.h"
+#include "weft/train/training_step.h"
 
 namespace weft {
 
@@ -46,17 +45,9 @@ class Trainer {
   double elapsed_seconds() const;
 
  private:
-  struct Update {
-    double loss;
-    double gradient_norm;
-    double learning_rate;
-    Index tokens;
-  };
-
   std::vector<Index> next_sentences();
-  double run_batch(const Batch& batch, real factor, Index micro_batch);
-  Update update();
-  void log(const Update& update);
+  UpdateResult update();
+  void log(const UpdateResult& update);
   void require_finite_parameters();
   void validate();
   void save_last();
@@ -68,13 +59,11 @@ class Trainer {
   TrainingData data_;
   std::filesystem::path folder_;
   Progress& progress_;
-  ScheduleOptions schedule_;
-  std::unique_ptr<Optimizer> optimizer_;
+  TrainingStep step_;
   BatchPlan plan_;
   std::vector<std::vector<Index>> epoch_;  // the batches of epoch state_.epoch
   std::size_t first_epoch_batches_;
   RunLog log_;
-  Tape tape_;
   double started_ = 0;
   double logged_at_ = 0;
   Index timed_tokens_ = 0;  // target tokens since then; a resumed run has not timed all of state_.loss_tokens
