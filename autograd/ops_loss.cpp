@@ -91,8 +91,8 @@ Var linear_cross_entropy(const Var& x, const Var& weight, const Var& bias, std::
     total.correct += sums.correct;
     const real beta = begin == 0 ? 0 : 1;
     const Matrix g{logits.data(), V};
-    if (dx.defined()) gemm(rows, K, V, 1, g, {weight.value().data(), K}, 0, dx.data() + begin * K, K);
-    if (dweight.defined()) gemm(V, K, rows, 1, {logits.data(), V, true}, {x_rows, K}, beta, dweight.data(), K);
+    if (dx.defined()) gemm(rows, K, V, g, {weight.value().data(), K}, 0, dx.data() + begin * K, K);
+    if (dweight.defined()) gemm(V, K, rows, {logits.data(), V, true}, {x_rows, K}, beta, dweight.data(), K);
     if (dbias.defined()) sum_rows(rows, V, logits.data(), {dbias.data(), beta});
     if (T == 0) break;
   }

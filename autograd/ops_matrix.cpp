@@ -19,7 +19,7 @@ Var matmul(const Var& a, const Var& b, bool transpose_a, bool transpose_b) {
                                  transpose_b ? " transposed" : ""));
   }
   Tensor y({M, N});
-  gemm(M, N, K, 1, {a.value().data(), a.cols(), transpose_a}, {b.value().data(), b.cols(), transpose_b}, 0, y.data(),
+  gemm(M, N, K, {a.value().data(), a.cols(), transpose_a}, {b.value().data(), b.cols(), transpose_b}, 0, y.data(),
        N);
   Tape* tape = tape_of(a, b);
   if (tape == nullptr) return y;
@@ -30,17 +30,17 @@ Var matmul(const Var& a, const Var& b, bool transpose_a, bool transpose_b) {
                         if (const Dst da = t.sink(a)) {
                           const Matrix other{B.data(), B.cols(), !transpose_b};
                           if (transpose_a) {  // a^T has gradient g op(b)^T, so a has op(b) g^T
-                            gemm(K, M, N, 1, {B.data(), B.cols(), transpose_b}, g_transposed, da.beta, da.data, M);
+                            gemm(K, M, N, {B.data(), B.cols(), transpose_b}, g_transposed, da.beta, da.data, M);
                           } else {
-                            gemm(M, K, N, 1, g, other, da.beta, da.data, K);
+                            gemm(M, K, N, g, other, da.beta, da.data, K);
                           }
                         }
                         if (const Dst db = t.sink(b)) {
                           const Matrix other{A.data(), A.cols(), !transpose_a};
                           if (transpose_b) {
-                            gemm(N, K, M, 1, g_transposed, {A.data(), A.cols(), transpose_a}, db.beta, db.data, K);
+                            gemm(N, K, M, g_transposed, {A.data(), A.cols(), transpose_a}, db.beta, db.data, K);
                           } else {
-                            gemm(K, N, M, 1, other, g, db.beta, db.data, N);
+                            gemm(K, N, M, other, g, db.beta, db.data, N);
                           }
                         }
                       });
@@ -73,8 +73,8 @@ Var linear(const Var& x, const Var& weight, const Var& bias, Activation activati
           activation_backward(activation, dy.size(), kept.data(), dy.data(), g.data());
         }
         sum_rows(T, N, g.data(), t.sink(bias));
-        if (const Dst dw = t.sink(weight)) gemm(N, K, T, 1, {g.data(), N, true}, {X.data(), K}, dw.beta, dw.data, K);
-        if (const Dst dx = t.sink(x)) gemm(T, K, N, 1, {g.data(), N}, {W.data(), K}, dx.beta, dx.data, K);
+        if (const Dst dw = t.sink(weight)) gemm(N, K, T, {g.data(), N, true}, {X.data(), K}, dw.beta, dw.data, K);
+        if (const Dst dx = t.sink(x)) gemm(T, K, N, {g.data(), N}, {W.data(), K}, dx.beta, dx.data, K);
       });
 }
 

@@ -22,21 +22,17 @@ void linear(Index T, Index N, Index K, const real* x, const real* W, const real*
             real* before) {
   // With `before`, the product goes there and only the activation's result to y.
   real* product = before != nullptr ? before : y;
-  const auto finish = [&](const Tile& tile) {
+  Epilogue epilogue{b, activation == Activation::kRelu, nullptr};
+  const auto activate = [&](const Tile& tile) {
     const Index width = tile.column_end - tile.column_begin;
     for (Index r = tile.row_begin; r < tile.row_end; ++r) {
-      real* row = product + r * N + tile.column_begin;
-      if (b != nullptr) {
-        const real* shift = b + tile.column_begin;
-#pragma omp simd
-        for (Index c = 0; c < width; ++c) row[c] += shift[c];
-      }
-      if (activation != Activation::kNone) {
-        unary(function_of(activation), width, row, y + r * N + tile.column_begin);
-      }
+      const Index start = r * N + tile.column_begin;
+      unary(function_of(activation), width, product + start, y + start);
     }
   };
-  gemm(T, N, K, 1, {x, K}, {W, K, true}, 0, product, N, finish);
+  const FunctionRef<void(const Tile&)> finish = activate;
+  if (activation == Activation::kGelu || activation == Activation::kSilu) epilogue.finish = &finish;
+  gemm(T, N, K, {x, K}, {W, K, true}, 0, product, N, epilogue);
 }
 
 void activation_backward(Activation activation, Index size, const real* kept, const real* dy, real* g) {

@@ -1,4 +1,7 @@
+// Matrix products by OpenBLAS, which runs with one thread in each of our tiles: its own threading changes the last bits.
 #include "weft/core/gemm.h"
+
+#ifndef WEFT_VECTOR_GEMM
 
 #include <cblas.h>
 
@@ -35,20 +38,22 @@ const real* part(const Matrix& m, Index row, Index column) {
 /// The length of a tile along a side of `length`: about an eighth, in multiples of 32, from 64 to 512.
 Index tile_length(Index length) { return std::clamp<Index>((length + 7) / 8 / 32 * 32, 64, 512); }
 
-void gemm_tiled(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C,
-                Index stride, const FunctionRef<void(const Tile&)>* finish) {
-  constexpr Index kSmall = 64 * 64 * 64;  // below this a second thread costs more than it brings
-  const bool by_rows = M >= N || M >= 256;
-  const Index length = by_rows ? M : N;
-  count_flops(2 * M * N * K);
-  const Index tile = M * N * K <= kSmall ? std::max<Index>(length, 1) : tile_length(length);
-  parallel_for(length, tile, [&](Index begin, Index end) {
-    const Tile t = by_rows ? Tile{begin, end, 0, N} : Tile{0, M, begin, end};
-    gemm_serial(t.row_end - t.row_begin, t.column_end - t.column_begin, K, alpha,
-                {part(A, t.row_begin, 0), A.stride, A.transposed}, {part(B, 0, t.column_begin), B.stride, B.transposed},
-                beta, C + t.row_begin * stride + t.column_begin, stride);
-    if (finish != nullptr) (*finish)(t);
-  });
+/// The epilogue of a tile.
+void finish(const Epilogue& epilogue, const Tile& tile, real* C, Index stride) {
+  const Index width = tile.column_end - tile.column_begin;
+  for (Index r = tile.row_begin; r < tile.row_end && (epilogue.bias != nullptr || epilogue.relu); ++r) {
+    real* row = C + r * stride + tile.column_begin;
+    if (epilogue.bias != nullptr) {
+      const real* bias = epilogue.bias + tile.column_begin;
+#pragma omp simd
+      for (Index c = 0; c < width; ++c) row[c] += bias[c];
+    }
+    if (epilogue.relu) {
+#pragma omp simd
+      for (Index c = 0; c < width; ++c) row[c] = row[c] < 0 ? 0 : row[c];
+    }
+  }
+  if (epilogue.finish != nullptr) (*epilogue.finish)(tile);
 }
 
 }  // namespace
@@ -69,13 +74,29 @@ void gemm_serial(Index M, Index N, Index K, real alpha, const Matrix& A, const M
             static_cast<int>(B.stride), beta, C, static_cast<int>(stride));
 }
 
-void gemm(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C, Index stride) {
-  gemm_tiled(M, N, K, alpha, A, B, beta, C, stride, nullptr);
+PackedMatrix::PackedMatrix(Index K, Index N, const Matrix& B) : K_(K), N_(N), matrix_(B) {}
+PackedMatrix::~PackedMatrix() = default;
+
+void gemm(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real beta, real* C, Index stride,
+          const Epilogue& epilogue) {
+  constexpr Index kSmall = 64 * 64 * 64;  // below this a second thread costs more than it brings
+  const bool by_rows = M >= N || M >= 256;
+  const Index length = by_rows ? M : N;
+  count_flops(2 * M * N * K);
+  const Index tile = M * N * K <= kSmall ? std::max<Index>(length, 1) : tile_length(length);
+  parallel_for(length, tile, [&](Index begin, Index end) {
+    const Tile t = by_rows ? Tile{begin, end, 0, N} : Tile{0, M, begin, end};
+    gemm_serial(t.row_end - t.row_begin, t.column_end - t.column_begin, K, 1,
+                {part(A, t.row_begin, 0), A.stride, A.transposed}, {part(B, 0, t.column_begin), B.stride, B.transposed},
+                beta, C + t.row_begin * stride + t.column_begin, stride);
+    finish(epilogue, t, C, stride);
+  });
 }
 
-void gemm(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C, Index stride,
-          FunctionRef<void(const Tile&)> finish) {
-  gemm_tiled(M, N, K, alpha, A, B, beta, C, stride, &finish);
+void gemm(Index M, const Matrix& A, const PackedMatrix& B, real beta, real* C, Index stride, const Epilogue& epilogue) {
+  gemm(M, B.columns(), B.rows(), A, B.matrix(), beta, C, stride, epilogue);
 }
 
 }  // namespace weft
+
+#endif

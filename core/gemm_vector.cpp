@@ -1,0 +1,305 @@
+// Weft's own matrix products. B is laid out in panels of 32 columns that all tiles share; a tile is a range of rows of C
+// and goes through B panel by panel, in blocks of K that fit the caches. The innermost loop keeps 14 rows of a panel's
+// columns in registers. An element of C is the sum over k in order, cut into blocks of a length that depends on K alone:
+// its bits depend on its row of A and its column of B only. The scheme is that of Goto and van de Geijn 2008, "Anatomy of
+// high-performance matrix multiplication".
+#include "weft/core/gemm.h"
+
+#ifdef WEFT_VECTOR_GEMM
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "weft/core/flops.h"
+#include "weft/core/memory.h"
+#include "weft/core/simd.h"
+
+namespace weft {
+namespace {
+
+using simd::kLanes;
+using simd::load;
+using simd::Vec;
+
+constexpr Index kRows = 14;             // of C in registers: with two vectors of columns, 28 of the 32 registers
+constexpr Index kColumns = 2 * kLanes;  // of a panel
+constexpr Index kDepth = 384;           // most of K in one block: a panel of it stays in the cache nearest to the core
+constexpr Index kTilePanels = 20;       // most rows of a tile, in panels of kRows: a block of A stays in the next cache
+
+void store(real* p, Vec v) { std::memcpy(p, &v, sizeof v); }
+
+Index panels_of(Index length, Index width) { return (length + width - 1) / width; }
+
+/// The length of the blocks that K is cut into: nearly equal ones.
+Index block_depth(Index K) {
+  const Index blocks = std::max<Index>(1, panels_of(K, kDepth));
+  return std::max<Index>(1, panels_of(panels_of(K, blocks), 8) * 8);
+}
+
+struct PoolDelete {
+  void operator()(real* block) const { pool_free(block); }
+};
+using Scratch = std::unique_ptr<real, PoolDelete>;
+
+Scratch scratch(Index elements) {
+  return Scratch(static_cast<real*>(pool_allocate(static_cast<std::size_t>(elements) * sizeof(real))));
+}
+
+// ---- B in panels ----------------------------------------------------------------------------------------------------
+
+using IntVec = std::conditional_t<sizeof(real) == 4, std::int32_t, std::int64_t> __attribute__((vector_size(64)));
+
+/// Transposes a square of kLanes vectors.
+void transpose(Vec (&rows)[kLanes]) {
+#pragma GCC unroll 4
+  for (Index distance = 1; distance < kLanes; distance *= 2) {
+    IntVec low, high;
+    for (Index i = 0; i < kLanes; ++i) {
+      const bool upper = (i & distance) != 0;
+      low[i] = static_cast<int>(upper ? i - distance + kLanes : i);
+      high[i] = static_cast<int>(upper ? i + kLanes : i + distance);
+    }
+#pragma GCC unroll 16
+    for (Index i = 0; i < kLanes; ++i) {
+      if ((i & distance) != 0) continue;
+      const Vec a = rows[i], b = rows[i + distance];
+#if defined(__clang__)
+      for (Index l = 0; l < kLanes; ++l) {
+        rows[i][l] = low[l] < kLanes ? a[low[l]] : b[low[l] - kLanes];
+        rows[i + distance][l] = high[l] < kLanes ? a[high[l]] : b[high[l] - kLanes];
+      }
+#else
+      rows[i] = __builtin_shuffle(a, b, low);
+      rows[i + distance] = __builtin_shuffle(a, b, high);
+#endif
+    }
+  }
+}
+
+/// Panel `panel` of B, [K, kColumns], with zeros beyond column N.
+void pack_panel(Index K, Index N, const Matrix& B, Index panel, real* out) {
+  const Index first = panel * kColumns, width = std::min(kColumns, N - first);
+  if (!B.transposed) {
+    for (Index k = 0; k < K; ++k) {
+      const real* in = B.data + k * B.stride + first;
+      std::copy_n(in, width, out + k * kColumns);
+      std::fill_n(out + k * kColumns + width, kColumns - width, real{0});
+    }
+    return;
+  }
+  for (Index half = 0; half < kColumns; half += kLanes) {
+    const Index columns = std::clamp<Index>(width - half, 0, kLanes);
+    const real* in = B.data + (first + half) * B.stride;
+    Index k = 0;
+    if (columns == kLanes) {
+      for (; k + kLanes <= K; k += kLanes) {
+        Vec square[kLanes];
+        for (Index i = 0; i < kLanes; ++i) square[i] = load(in + i * B.stride + k);
+        transpose(square);
+        for (Index i = 0; i < kLanes; ++i) store(out + (k + i) * kColumns + half, square[i]);
+      }
+    }
+    for (; k < K; ++k) {
+      real* row = out + k * kColumns + half;
+      for (Index i = 0; i < columns; ++i) row[i] = in[i * B.stride + k];
+      std::fill_n(row + columns, kLanes - columns, real{0});
+    }
+  }
+}
+
+// ---- the innermost loop ---------------------------------------------------------------------------------------------
+
+/// What becomes of the sums of one block of K.
+struct Target {
+  real* C;
+  Index stride, width;  // of C; columns that are there
+  real alpha, beta;
+  const real* bias;  // null but for the last block
+  bool relu;
+};
+
+/// Rows of A: element (i, k) at data + i * row + k * step, where step is 1 or kRows.
+struct Rows {
+  const real* data;
+  Index row;
+};
+
+template <Index kCount, Index kStep>
+void multiply(Index K, const Rows& A, const real* B, const Target& t) {
+  Vec sums[kCount][2];
+#pragma GCC unroll 14
+  for (Index i = 0; i < kCount; ++i) sums[i][0] = sums[i][1] = Vec{};
+#pragma GCC unroll 14
+  for (Index i = 0; i < kCount; ++i) __builtin_prefetch(t.C + i * t.stride, 1);
+  const real* a = A.data;
+  for (Index k = 0; k < K; ++k) {
+    const Vec b0 = load(B), b1 = load(B + kLanes);
+    B += kColumns;
+#pragma GCC unroll 14
+    for (Index i = 0; i < kCount; ++i) {
+      const real one = a[i * (kStep == 1 ? A.row : 1)];
+      sums[i][0] += one * b0;
+      sums[i][1] += one * b1;
+    }
+    a += kStep;
+  }
+  // Unfinished panels go through a copy, so that every element is treated alike.
+  alignas(64) real edge[kCount * kColumns];
+  const bool whole = t.width == kColumns;
+  real* const C = whole ? t.C : edge;
+  const Index stride = whole ? t.stride : kColumns;
+  if (!whole && t.beta != 0) {
+    for (Index i = 0; i < kCount; ++i) std::copy_n(t.C + i * t.stride, t.width, edge + i * kColumns);
+  }
+  alignas(64) real bias_edge[kColumns] = {};
+  const real* bias = t.bias;
+  if (!whole && bias != nullptr) {
+    std::copy_n(bias, t.width, bias_edge);
+    bias = bias_edge;
+  }
+#pragma GCC unroll 14
+  for (Index i = 0; i < kCount; ++i) {
+    for (Index half = 0; half < 2; ++half) {
+      real* c = C + i * stride + half * kLanes;
+      Vec sum = sums[i][half];
+      if (t.alpha != 1) sum *= t.alpha;
+      if (t.beta != 0) sum += t.beta == 1 ? load(c) : t.beta * load(c);
+      if (bias != nullptr) sum += load(bias + half * kLanes);
+      if (t.relu) sum = sum < Vec{} ? Vec{} : sum;
+      store(c, sum);
+    }
+  }
+  if (!whole) {
+    for (Index i = 0; i < kCount; ++i) std::copy_n(edge + i * kColumns, t.width, t.C + i * t.stride);
+  }
+}
+
+using Multiply = void (*)(Index, const Rows&, const real*, const Target&);
+
+/// multiply() for 1 to kRows rows.
+template <Index kStep>
+constexpr Multiply kMultiply[kRows] = {
+    multiply<1, kStep>,  multiply<2, kStep>,  multiply<3, kStep>,  multiply<4, kStep>,  multiply<5, kStep>,
+    multiply<6, kStep>,  multiply<7, kStep>,  multiply<8, kStep>,  multiply<9, kStep>,  multiply<10, kStep>,
+    multiply<11, kStep>, multiply<12, kStep>, multiply<13, kStep>, multiply<14, kStep>};
+
+// ---- tiles ----------------------------------------------------------------------------------------------------------
+
+/// How the rows of A are read.
+enum class Layout { kInPlace, kCopied, kTransposed };
+
+Layout layout_of(const Matrix& A) {
+  if (A.transposed) return Layout::kTransposed;
+  // Rows whose distance is a power of two fall onto the same places of a cache.
+  constexpr Index kFar = 4096 / static_cast<Index>(sizeof(real));
+  return A.stride % kFar == 0 ? Layout::kCopied : Layout::kInPlace;
+}
+
+/// A product's operands and target.
+struct Product {
+  Index M, N, K;
+  Matrix A;
+  const real* panels;  // of B
+  real alpha, beta;
+  real* C;
+  Index stride;
+  Epilogue epilogue;
+};
+
+/// Rows [begin, end) and panels [first, last) of C.
+void multiply_tile(const Product& p, Index begin, Index end, Index first, Index last) {
+  const Index depth = block_depth(p.K), rows = end - begin;
+  const Layout layout = layout_of(p.A);
+  const Scratch copy = layout == Layout::kInPlace ? nullptr : scratch(panels_of(rows, kRows) * kRows * depth);
+  for (Index k = 0; k == 0 || k < p.K; k += depth) {
+    const Index length = std::min(depth, p.K - k);
+    const bool last_block = k + depth >= p.K;
+    for (Index i = 0; i < rows && layout == Layout::kTransposed; i += kRows) {
+      const Index width = std::min(kRows, rows - i);
+      for (Index d = 0; d < length; ++d) {
+        std::copy_n(p.A.data + (k + d) * p.A.stride + begin + i, width, copy.get() + i * depth + d * kRows);
+      }
+    }
+    for (Index i = 0; i < rows && layout == Layout::kCopied; ++i) {
+      std::copy_n(p.A.data + (begin + i) * p.A.stride + k, length, copy.get() + i * depth);
+    }
+    const Rows A = layout == Layout::kInPlace ? Rows{p.A.data + begin * p.A.stride + k, p.A.stride}
+                                              : Rows{copy.get(), depth};
+    for (Index panel = first; panel < last; ++panel) {
+      const real* B = p.panels + (panel * p.K + k) * kColumns;
+      const Index column = panel * kColumns;
+      Target target{nullptr,
+                    p.stride,
+                    std::min(kColumns, p.N - column),
+                    p.alpha,
+                    k == 0 ? p.beta : 1,
+                    last_block && p.epilogue.bias != nullptr ? p.epilogue.bias + column : nullptr,
+                    last_block && p.epilogue.relu};
+      for (Index i = 0; i < rows; i += kRows) {
+        const auto count = static_cast<std::size_t>(std::min(kRows, rows - i) - 1);
+        target.C = p.C + (begin + i) * p.stride + column;
+        if (layout == Layout::kTransposed) {
+          kMultiply<kRows>[count](length, {A.data + i * depth, 1}, B, target);
+        } else {
+          kMultiply<1>[count](length, {A.data + i * A.row, A.row}, B, target);
+        }
+      }
+    }
+  }
+}
+
+void run(const Product& p) {
+  if (p.M == 0 || p.N == 0) return;
+  constexpr Index kTiles = 8;  // enough for threads to end at about the same time
+  count_flops(2 * p.M * p.N * p.K);
+  const Index row_panels = panels_of(p.M, kRows), column_panels = panels_of(p.N, kColumns);
+  Index row_tiles = std::clamp<Index>(row_panels / 4, 1, kTiles * panels_of(row_panels, kTiles * kTilePanels));
+  Index column_tiles = std::clamp<Index>(kTiles / row_tiles, 1, std::max<Index>(1, column_panels / 2));
+  constexpr Index kSmall = 64 * 64 * 64;  // below this a second thread costs more than it brings
+  if (p.M * p.N * p.K <= kSmall) row_tiles = column_tiles = 1;
+  parallel_for(row_tiles * column_tiles, 1, [&](Index tile, Index) {
+    const Index row = tile / column_tiles, column = tile % column_tiles;
+    const Index begin = row * row_panels / row_tiles * kRows,
+                end = std::min(p.M, (row + 1) * row_panels / row_tiles * kRows);
+    const Index first = column * column_panels / column_tiles, last = (column + 1) * column_panels / column_tiles;
+    multiply_tile(p, begin, end, first, last);
+    if (p.epilogue.finish != nullptr) {
+      (*p.epilogue.finish)({begin, end, first * kColumns, std::min(p.N, last * kColumns)});
+    }
+  });
+}
+
+}  // namespace
+
+PackedMatrix::PackedMatrix(Index K, Index N, const Matrix& B) : K_(K), N_(N), matrix_(B) {
+  const Index panels = panels_of(N, kColumns);
+  panels_ = static_cast<real*>(pool_allocate(static_cast<std::size_t>(panels * K * kColumns) * sizeof(real)));
+  const Index tile = std::max<Index>(1, 32768 / (std::max<Index>(K, 1) * kColumns));
+  parallel_for(panels, tile, [&](Index begin, Index end) {
+    for (Index panel = begin; panel < end; ++panel) pack_panel(K, N, B, panel, panels_ + panel * K * kColumns);
+  });
+}
+
+PackedMatrix::~PackedMatrix() { pool_free(panels_); }
+
+void gemm(Index M, const Matrix& A, const PackedMatrix& B, real beta, real* C, Index stride, const Epilogue& epilogue) {
+  run({M, B.columns(), B.rows(), A, B.panels(), 1, beta, C, stride, epilogue});
+}
+
+void gemm(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real beta, real* C, Index stride,
+          const Epilogue& epilogue) {
+  gemm(M, A, PackedMatrix(K, N, B), beta, C, stride, epilogue);
+}
+
+void gemm_serial(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C,
+                 Index stride) {
+  const Index panels = panels_of(N, kColumns);
+  const Scratch packed = scratch(panels * K * kColumns);
+  for (Index panel = 0; panel < panels; ++panel) pack_panel(K, N, B, panel, packed.get() + panel * K * kColumns);
+  multiply_tile({M, N, K, A, packed.get(), alpha, beta, C, stride, {}}, 0, M, 0, panels);
+}
+
+}  // namespace weft
+
+#endif  // WEFT_VECTOR_GEMM
