@@ -25,7 +25,7 @@ using simd::Vec;
 constexpr Index kRows = 14;             // of C in registers: with two vectors of columns, 28 of the 32 registers
 constexpr Index kColumns = 2 * kLanes;  // of a panel
 constexpr Index kDepth = 384;           // most of K in one block: a panel of it stays in the cache nearest to the core
-constexpr Index kTilePanels = 20;       // most rows of a tile, in panels of kRows: a block of A stays in the next cache
+constexpr Index kTiles = 8;             // of a product that has at least two panels of rows for each
 
 void store(real* p, Vec v) { std::memcpy(p, &v, sizeof v); }
 
@@ -81,10 +81,15 @@ void transpose(Vec (&rows)[kLanes]) {
 void pack_panel(Index K, Index N, const Matrix& B, Index panel, real* out) {
   const Index first = panel * kColumns, width = std::min(kColumns, N - first);
   if (!B.transposed) {
-    for (Index k = 0; k < K; ++k) {
+    for (Index k = 0; k < K; ++k, out += kColumns) {
       const real* in = B.data + k * B.stride + first;
-      std::copy_n(in, width, out + k * kColumns);
-      std::fill_n(out + k * kColumns + width, kColumns - width, real{0});
+      if (width == kColumns) {
+        store(out, load(in));
+        store(out + kLanes, load(in + kLanes));
+      } else {
+        std::copy_n(in, width, out);
+        std::fill_n(out + width, kColumns - width, real{0});
+      }
     }
     return;
   }
@@ -186,14 +191,11 @@ constexpr Multiply kMultiply[kRows] = {
 
 // ---- tiles ----------------------------------------------------------------------------------------------------------
 
-/// How the rows of A are read.
-enum class Layout { kInPlace, kCopied, kTransposed };
-
-Layout layout_of(const Matrix& A) {
-  if (A.transposed) return Layout::kTransposed;
-  // Rows whose distance is a power of two fall onto the same places of a cache.
+/// Whether a tile copies its rows of A: if they are to be transposed, or if their distance is a power of two, so that they
+/// fall onto the same places of a cache.
+bool is_copied(const Matrix& A) {
   constexpr Index kFar = 4096 / static_cast<Index>(sizeof(real));
-  return A.stride % kFar == 0 ? Layout::kCopied : Layout::kInPlace;
+  return A.transposed || A.stride % kFar == 0;
 }
 
 /// A product's operands and target.
@@ -207,54 +209,74 @@ struct Product {
   Epilogue epilogue;
 };
 
-/// Rows [begin, end) and panels [first, last) of C.
-void multiply_tile(const Product& p, Index begin, Index end, Index first, Index last) {
-  const Index depth = block_depth(p.K), rows = end - begin;
-  const Layout layout = layout_of(p.A);
-  const Scratch copy = layout == Layout::kInPlace ? nullptr : scratch(panels_of(rows, kRows) * kRows * depth);
-  for (Index k = 0; k == 0 || k < p.K; k += depth) {
-    const Index length = std::min(depth, p.K - k);
-    const bool last_block = k + depth >= p.K;
-    for (Index i = 0; i < rows && layout == Layout::kTransposed; i += kRows) {
-      const Index width = std::min(kRows, rows - i);
-      for (Index d = 0; d < length; ++d) {
-        std::copy_n(p.A.data + (k + d) * p.A.stride + begin + i, width, copy.get() + i * depth + d * kRows);
-      }
-    }
-    for (Index i = 0; i < rows && layout == Layout::kCopied; ++i) {
-      std::copy_n(p.A.data + (begin + i) * p.A.stride + k, length, copy.get() + i * depth);
-    }
-    const Rows A = layout == Layout::kInPlace ? Rows{p.A.data + begin * p.A.stride + k, p.A.stride}
-                                              : Rows{copy.get(), depth};
-    for (Index panel = first; panel < last; ++panel) {
-      const real* B = p.panels + (panel * p.K + k) * kColumns;
-      const Index column = panel * kColumns;
-      Target target{nullptr,
-                    p.stride,
-                    std::min(kColumns, p.N - column),
-                    p.alpha,
-                    k == 0 ? p.beta : 1,
-                    last_block && p.epilogue.bias != nullptr ? p.epilogue.bias + column : nullptr,
-                    last_block && p.epilogue.relu};
-      for (Index i = 0; i < rows; i += kRows) {
-        const auto count = static_cast<std::size_t>(std::min(kRows, rows - i) - 1);
-        target.C = p.C + (begin + i) * p.stride + column;
-        if (layout == Layout::kTransposed) {
-          kMultiply<kRows>[count](length, {A.data + i * depth, 1}, B, target);
-        } else {
-          kMultiply<1>[count](length, {A.data + i * A.row, A.row}, B, target);
-        }
+/// Copies rows [begin, begin + rows) of A: in panels of kRows rows, each [K, kRows], if A is transposed, else row by row.
+void copy_rows(const Product& p, Index begin, Index rows, real* out) {
+  if (!p.A.transposed) {
+    for (Index i = 0; i < rows; ++i) std::copy_n(p.A.data + (begin + i) * p.A.stride, p.K, out + i * p.K);
+    return;
+  }
+  for (Index i = 0; i < rows; i += kRows) {
+    const Index width = std::min(kRows, rows - i);
+    const real* in = p.A.data + begin + i;
+    real* panel = out + i * p.K;
+    // A whole vector writes more than kRows elements; what is too much is overwritten by the next.
+    const bool wide = begin + i + kLanes <= p.M && kLanes >= kRows;
+    for (Index k = 0; k < p.K; ++k, in += p.A.stride, panel += kRows) {
+      if (wide) {
+        store(panel, load(in));
+      } else {
+        for (Index r = 0; r < width; ++r) panel[r] = in[r];
       }
     }
   }
 }
 
+/// Rows [begin, end) and panels [first, last) of C.
+void multiply_tile(const Product& p, Index begin, Index end, Index first, Index last) {
+  const Index depth = block_depth(p.K), rows = end - begin;
+  const bool copied = is_copied(p.A);
+  const Scratch copy = copied ? scratch(panels_of(rows, kRows) * kRows * p.K + kLanes) : nullptr;
+  if (copied) copy_rows(p, begin, rows, copy.get());
+  const real* const A = copied ? copy.get() : p.A.data + begin * p.A.stride;
+  const Index stride = copied ? p.K : p.A.stride;
+  for (Index panel = first; panel < last; ++panel) {
+    const Index column = panel * kColumns;
+    Target target{nullptr, p.stride, std::min(kColumns, p.N - column), p.alpha, p.beta, nullptr, false};
+    for (Index k = 0; k == 0 || k < p.K; k += depth) {
+      const Index length = std::min(depth, p.K - k);
+      const real* B = p.panels + (panel * p.K + k) * kColumns;
+      if (k + depth >= p.K) {
+        if (p.epilogue.bias != nullptr) target.bias = p.epilogue.bias + column;
+        target.relu = p.epilogue.relu;
+      }
+      for (Index i = 0; i < rows; i += kRows) {
+        const auto count = static_cast<std::size_t>(std::min(kRows, rows - i) - 1);
+        target.C = p.C + (begin + i) * p.stride + column;
+        if (p.A.transposed) {
+          kMultiply<kRows>[count](length, {A + i * p.K + k * kRows, 1}, B, target);
+        } else {
+          kMultiply<1>[count](length, {A + i * stride + k, stride}, B, target);
+        }
+      }
+      target.beta = 1;
+    }
+  }
+}
+
+/// How many tiles the rows are cut into: a multiple of kTiles, so that threads end at about the same time, and so many that
+/// a tile's rows of A stay in the cache of a core.
+Index row_tiles_of(Index row_panels, Index K) {
+  constexpr Index kTileElements = 128 * 1024, kMostPanels = 20;
+  const Index most = std::clamp<Index>(kTileElements / (std::max<Index>(K, 1) * kRows), 2, kMostPanels);
+  if (row_panels < 2 * kTiles) return std::max<Index>(1, row_panels / 2);
+  return kTiles * panels_of(row_panels, kTiles * most);
+}
+
 void run(const Product& p) {
   if (p.M == 0 || p.N == 0) return;
-  constexpr Index kTiles = 8;  // enough for threads to end at about the same time
   count_flops(2 * p.M * p.N * p.K);
   const Index row_panels = panels_of(p.M, kRows), column_panels = panels_of(p.N, kColumns);
-  Index row_tiles = std::clamp<Index>(row_panels / 4, 1, kTiles * panels_of(row_panels, kTiles * kTilePanels));
+  Index row_tiles = row_tiles_of(row_panels, p.K);
   Index column_tiles = std::clamp<Index>(kTiles / row_tiles, 1, std::max<Index>(1, column_panels / 2));
   constexpr Index kSmall = 64 * 64 * 64;  // below this a second thread costs more than it brings
   if (p.M * p.N * p.K <= kSmall) row_tiles = column_tiles = 1;
