@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "weft/core/gemm_rows.h"
+
 namespace weft {
 namespace {
 
@@ -33,8 +35,25 @@ const real* part(const Matrix& m, Index row, Index column) {
 /// The length of a tile along a side of `length`: about an eighth, in multiples of 32, from 64 to 512.
 Index tile_length(Index length) { return std::clamp<Index>((length + 7) / 8 / 32 * 32, 64, 512); }
 
+constexpr Index kFewRows = 512;  // up to this many, BLAS loses by packing the other operand what it gains by it
+
+/// C = A B^T for few rows of A, which gemm_rows multiplies without packing B.
+void gemm_few_rows(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real* C, Index stride,
+                   const FunctionRef<void(const Tile&)>* finish) {
+  // A tile takes some microseconds: with fewest rows it is B that takes the time, else the arithmetic.
+  const Index tile = M < 8 ? std::clamp<Index>(32768 / std::max<Index>(K, 1) / 16 * 16, 16, 2048) : N < 1024 ? 64 : 128;
+  const bool small = M * N * K <= 32768;
+  parallel_for(N, small ? N : tile, [&](Index begin, Index end) {
+    gemm_rows(M, end - begin, K, A.data, A.stride, B.data + begin * B.stride, B.stride, C + begin, stride);
+    if (finish != nullptr) (*finish)({0, M, begin, end});
+  });
+}
+
 void gemm_tiled(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C,
                 Index stride, const FunctionRef<void(const Tile&)>* finish) {
+  if (M <= kFewRows && !A.transposed && B.transposed && alpha == 1 && beta == 0) {
+    return gemm_few_rows(M, N, K, A, B, C, stride, finish);
+  }
   constexpr Index kSmall = 64 * 64 * 64;  // below this a second thread costs more than it brings
   const bool by_rows = M >= N || M >= 256;
   const Index length = by_rows ? M : N;

@@ -160,4 +160,20 @@ struct CachedOperands {
 /// O [rows, heads * d_head]. A row's result does not depend on the other rows.
 void cached_attention(Index rows, const CachedOperands& a, real* O);
 
+/// Attention of a few new queries for each sentence over keys and values that stay the same: those of sequence i are rows
+/// [key_offsets[i], key_offsets[i + 1]) of KV [key rows, 2 D], side by side.
+struct MemoryOperands {
+  const real* Q;  ///< [query rows, D] with D = heads * d_head
+  const real* KV;
+  std::span<const Index> query_offsets, key_offsets;  ///< the begin of each sequence, then the number of rows
+  Index heads, d_head;
+};
+/// O [query rows, D]; zeros for a sequence without keys. A row's result does not depend on the other rows.
+void memory_attention(const MemoryOperands& a, real* O);
+
+/// The `count` columns with the largest numbers of each row of x [T, V], from column `first` on, largest first, equal
+/// numbers in the order of their columns: columns [T, count], with -1 where there are not as many numbers; and the
+/// logarithm of the sum of all e^x of the row, log_sum [T].
+void best_columns(Index T, Index V, const real* x, Index first, Index count, TokenId* columns, real* log_sum);
+
 }  // namespace weft
