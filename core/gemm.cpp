@@ -35,24 +35,30 @@ const real* part(const Matrix& m, Index row, Index column) {
 /// The length of a tile along a side of `length`: about an eighth, in multiples of 32, from 64 to 512.
 Index tile_length(Index length) { return std::clamp<Index>((length + 7) / 8 / 32 * 32, 64, 512); }
 
-constexpr Index kFewRows = 512;  // up to this many, BLAS loses by packing the other operand what it gains by it
-
-/// C = A B^T for few rows of A, which gemm_rows multiplies without packing B.
-void gemm_few_rows(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real* C, Index stride,
-                   const FunctionRef<void(const Tile&)>* finish) {
-  // A tile takes some microseconds: with fewest rows it is B that takes the time, else the arithmetic.
-  const Index tile = M < 8 ? std::clamp<Index>(32768 / std::max<Index>(K, 1) / 16 * 16, 16, 2048) : N < 1024 ? 64 : 128;
-  const bool small = M * N * K <= 32768;
-  parallel_for(N, small ? N : tile, [&](Index begin, Index end) {
-    gemm_rows(M, end - begin, K, A.data, A.stride, B.data + begin * B.stride, B.stride, C + begin, stride);
-    if (finish != nullptr) (*finish)({0, M, begin, end});
+/// C = A B^T by gemm_rows, which gives a row of C the same bits whatever the other rows are.
+void gemm_by_rows(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real* C, Index stride,
+                  const FunctionRef<void(const Tile&)>* finish) {
+  // A tile takes some microseconds at least. With few rows it is reading B that takes the time, else the arithmetic, and
+  // then the tile's part of B stays in the second-level cache.
+  const bool few = M < 8, small = M * N * K <= 32768;
+  const Index rows = 512;
+  const Index columns = small ? std::max<Index>(N, 1)
+                        : few ? std::clamp<Index>(32768 / K / 16 * 16, 16, 2048)
+                              : (N < 1024 && M <= rows ? 64 : 128);
+  const Index across = (N + columns - 1) / columns, down = (M + rows - 1) / rows;
+  parallel_for(across * down, 1, [&](Index index, Index) {
+    const Index row = index / across * rows, column = index % across * columns;
+    const Tile t{row, std::min(row + rows, M), column, std::min(column + columns, N)};
+    gemm_rows(t.row_end - row, t.column_end - column, K, A.data + row * A.stride, A.stride, B.data + column * B.stride,
+              B.stride, C + row * stride + column, stride);
+    if (finish != nullptr) (*finish)(t);
   });
 }
 
 void gemm_tiled(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C,
                 Index stride, const FunctionRef<void(const Tile&)>* finish) {
-  if (M <= kFewRows && !A.transposed && B.transposed && alpha == 1 && beta == 0) {
-    return gemm_few_rows(M, N, K, A, B, C, stride, finish);
+  if (kRowsAreFast && !A.transposed && B.transposed && alpha == 1 && beta == 0) {
+    return gemm_by_rows(M, N, K, A, B, C, stride, finish);
   }
   constexpr Index kSmall = 64 * 64 * 64;  // below this a second thread costs more than it brings
   const bool by_rows = M >= N || M >= 256;

@@ -22,6 +22,8 @@ struct Tile {
 
 /// C = alpha * A B + beta * C for A [M, K], B [K, N] and C [M, N] stored with row stride `stride`; C is not read when
 /// beta is 0. Runs on several threads; `finish`, where given, is called once for each tile of C as soon as it is there.
+/// A B^T, with alpha 1 and beta 0, is computed by gemm_rows where kRowsAreFast: then a row of C depends on its own row of
+/// A alone, to the last bit.
 void gemm(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C, Index stride);
 void gemm(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C, Index stride,
           FunctionRef<void(const Tile&)> finish);

@@ -2,56 +2,85 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "weft/core/simd.h"
 
 namespace weft {
 namespace {
 
-using simd::kLanes;
-using simd::Vec;
+// A block is kRows rows of x times kColumns rows of W, its sums in registers.
+#if defined(__AVX512F__)
+using Lanes = simd::Vec;
+constexpr int kRows = 6;  // 24 sums, 4 vectors of W and one of x: 29 of 32 registers
+#else
+using Lanes = real __attribute__((vector_size(32)));
+constexpr int kRows = 3;  // 12 sums and 4 vectors of W: 16 registers
+#endif
+constexpr int kColumns = 4;
+constexpr Index kWidth = sizeof(Lanes) / sizeof(real);
+constexpr Index kDepth = 1024;  // elements of a block's rows, which then stay in the first-level cache
 
-constexpr int kRows = 6, kColumns = 4;  // of a block: 24 sums, 4 vectors of W and one of x fill 32 registers
-constexpr Index kDepth = 1024;          // of a block: its rows of x and W stay in the first-level cache
-
-/// The last `count` elements of a row, then zeros.
-Vec load_part(const real* p, Index count) {
-  Vec v{};
+/// The first `count` elements at p, then zeros.
+Lanes load(const real* p, Index count = kWidth) {
+  Lanes v{};
   std::memcpy(&v, p, static_cast<std::size_t>(count) * sizeof(real));
   return v;
+}
+
+/// Keeps the compiler from reading a vector from memory again for each use, which would make loads the bottleneck.
+inline void in_register([[maybe_unused]] Lanes& v) {
+#if defined(__AVX512F__)
+  asm("" : "+v"(v));
+#endif
+}
+
+/// The sum of the lanes of each of C vectors, pairwise.
+template <int C>
+void lane_sums(const Lanes* v, real* sums) {
+  if constexpr (C == 4 && sizeof(Lanes) == sizeof(simd::Vec)) {
+    simd::lane_sums(v, sums);
+  } else {
+    for (int c = 0; c < C; ++c) {
+      real lanes[kWidth];
+      std::memcpy(lanes, v + c, sizeof lanes);
+      for (Index width = kWidth / 2; width > 0; width /= 2) {
+        for (Index i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+      }
+      sums[c] = lanes[0];
+    }
+  }
 }
 
 /// R rows of x with C rows of W over K elements; adds to y unless `first`.
 template <int R, int C>
 void block(Index K, const real* x, Index x_stride, const real* W, Index w_stride, real* y, Index y_stride, bool first) {
-  Vec sum[R][C] = {};
+  Lanes sum[R][C] = {};
   const auto step = [&](auto load_at) {
-    Vec w[C];
+    Lanes w[C];
 #pragma GCC unroll 8
     for (int c = 0; c < C; ++c) w[c] = load_at(W + c * w_stride);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const Vec one = load_at(x + r * x_stride);
+      Lanes one = load_at(x + r * x_stride);
+      in_register(one);
 #pragma GCC unroll 8
       for (int c = 0; c < C; ++c) sum[r][c] += one * w[c];
     }
   };
   Index k = 0;
-  for (; k + kLanes <= K; k += kLanes) step([k](const real* row) { return simd::load(row + k); });
-  if (k < K) step([k, K](const real* row) { return load_part(row + k, K - k); });
+  for (; k + kWidth <= K; k += kWidth) step([k](const real* row) { return load(row + k); });
+  if (k < K) step([k, K](const real* row) { return load(row + k, K - k); });
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
     real sums[C];
-    if constexpr (C == 4) {
-      simd::lane_sums(sum[r], sums);
-    } else {
-      for (int c = 0; c < C; ++c) sums[c] = simd::lane_sum(sum[r][c]);
-    }
+    lane_sums<C>(sum[r], sums);
     real* out = y + r * y_stride;
     for (int c = 0; c < C; ++c) out[c] = first ? sums[c] : out[c] + sums[c];
   }
 }
 
+/// R rows of x with N rows of W.
 template <int R>
 void block_row(Index N, Index K, const real* x, Index x_stride, const real* W, Index w_stride, real* y, Index y_stride,
                bool first) {
@@ -62,20 +91,26 @@ void block_row(Index N, Index K, const real* x, Index x_stride, const real* W, I
   for (; n < N; ++n) block<R, 1>(K, x, x_stride, W + n * w_stride, w_stride, y + n, y_stride, first);
 }
 
+using BlockRow = decltype(&block_row<1>);
+
+template <int... R>
+BlockRow block_row_of(Index height, std::integer_sequence<int, R...>) {
+  constexpr BlockRow kAll[] = {block_row<R + 1>...};
+  return kAll[height - 1];
+}
+
 }  // namespace
 
 void gemm_rows(Index M, Index N, Index K, const real* x, Index x_stride, const real* W, Index w_stride, real* y,
                Index y_stride) {
-  constexpr decltype(&block_row<1>) kBlockRows[kRows] = {block_row<1>, block_row<2>, block_row<3>,
-                                                         block_row<4>, block_row<5>, block_row<6>};
   const Index blocks = (M + kRows - 1) / kRows;
   Index k = 0;
   do {
     const Index depth = std::min(kDepth, K - k);
     for (Index b = 0; b < blocks; ++b) {  // blocks of nearly equal heights
       const Index begin = M * b / blocks, height = M * (b + 1) / blocks - begin;
-      kBlockRows[height - 1](N, depth, x + begin * x_stride + k, x_stride, W + k, w_stride, y + begin * y_stride,
-                             y_stride, k == 0);
+      block_row_of(height, std::make_integer_sequence<int, kRows>())(
+          N, depth, x + begin * x_stride + k, x_stride, W + k, w_stride, y + begin * y_stride, y_stride, k == 0);
     }
     k += depth;
   } while (k < K);

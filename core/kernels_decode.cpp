@@ -99,7 +99,8 @@ void cached_attention(Index rows, const CachedOperands& a, real* O) {
 void memory_attention(const MemoryOperands& a, real* O) {
   const auto sequences = static_cast<Index>(a.query_offsets.size()) - 1;
   const Index D = a.heads * a.d_head, queries = a.query_offsets.back(), keys = a.key_offsets.back();
-  const Index work = 2 * queries * keys * a.d_head / std::max<Index>(1, sequences * sequences);  // of a head, on average
+  const Index work =
+      2 * queries * keys * a.d_head / std::max<Index>(1, sequences * sequences);  // of a head, on average
   parallel_for(sequences * a.heads, tile_of(work), [&](Index begin, Index end) {
     real* weights = allocate_weights(keys);
     for (Index task = begin; task < end; ++task) {

@@ -19,15 +19,17 @@ Sentences make_sources(const Transformer& model, const DecodeBenchOptions& optio
   const TransformerOptions& shape = model.options();
   const Index words = shape.source_vocabulary - (kEnd + 1);
   if (options.length < 1 || options.length >= shape.max_length || words < 1 || shape.target_vocabulary <= kEnd + 1) {
-    throw ConfigError(fmt::format("bench decode: sentences of {} tokens do not fit a model of at most {} positions and "
-                                  "vocabularies of {} and {} tokens",
-                                  options.length, shape.max_length, shape.source_vocabulary, shape.target_vocabulary));
+    throw ConfigError(
+        fmt::format("bench decode: sentences of {} tokens do not fit a model of at most {} positions and "
+                    "vocabularies of {} and {} tokens",
+                    options.length, shape.max_length, shape.source_vocabulary, shape.target_vocabulary));
   }
   Random random(options.seed);
   Sentences sources(static_cast<std::size_t>(options.sentences));
   for (std::vector<TokenId>& source : sources) {
     while (static_cast<Index>(source.size()) < options.length - 1) {
-      source.push_back(static_cast<TokenId>(kEnd + 1 + static_cast<Index>(random.below(static_cast<std::uint64_t>(words)))));
+      source.push_back(
+          static_cast<TokenId>(kEnd + 1 + static_cast<Index>(random.below(static_cast<std::uint64_t>(words)))));
     }
     source.push_back(kEnd);
   }

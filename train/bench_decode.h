@@ -19,10 +19,10 @@ struct DecodeBenchOptions {
 
 /// One way to search, and how long it took.
 struct DecodeBenchResult {
-  Index beam = 1;                ///< 1 is greedy
-  Index batch = 1;               ///< sentences searched together
-  Index tokens = 0;              ///< written in a round, each sentence's </s> among them: one for each step of a sentence
-  double seconds = 0;            ///< of the median round, encoding and search
+  Index beam = 1;      ///< 1 is greedy
+  Index batch = 1;     ///< sentences searched together
+  Index tokens = 0;    ///< written in a round, each sentence's </s> among them: one for each step of a sentence
+  double seconds = 0;  ///< of the median round, encoding and search
   double tokens_per_second = 0;  ///< tokens / seconds
 };
 

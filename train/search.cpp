@@ -100,7 +100,8 @@ std::vector<std::vector<Hypothesis>> search(const Transformer& model, std::span<
       for (Index row = rows.begin(s); row < rows.end(s); ++row) {
         const double past = sentence.rows[static_cast<std::size_t>(row - rows.begin(s))];
         const auto add = [&](TokenId token) {
-          const real log_probability = logits.data()[row * vocabulary + token] - log_sums[static_cast<std::size_t>(row)];
+          const real log_probability =
+              logits.data()[row * vocabulary + token] - log_sums[static_cast<std::size_t>(row)];
           keep({row, token, past + static_cast<double>(log_probability)}, options.beam, sentence.next);
         };
         if (length == sentence.limit) {
