@@ -38,28 +38,35 @@ inline void in_register([[maybe_unused]] Lanes& v) {
 /// The sum of the lanes of each of C vectors, pairwise.
 template <int C>
 void lane_sums(const Lanes* v, real* sums) {
-  if constexpr (C == 4 && sizeof(Lanes) == sizeof(simd::Vec)) {
-    simd::lane_sums(v, sums);
-  } else {
-    for (int c = 0; c < C; ++c) {
-      real lanes[kWidth];
-      std::memcpy(lanes, v + c, sizeof lanes);
-      for (Index width = kWidth / 2; width > 0; width /= 2) {
-        for (Index i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-      }
-      sums[c] = lanes[0];
+  for (int c = 0; c < C; ++c) {
+    real lanes[kWidth];
+    std::memcpy(lanes, v + c, sizeof lanes);
+    for (Index width = kWidth / 2; width > 0; width /= 2) {
+      for (Index i = 0; i < width; ++i) lanes[i] += lanes[i + width];
     }
+    sums[c] = lanes[0];
   }
 }
+#if defined(__AVX512F__)
+template <>
+void lane_sums<4>(const Lanes* v, real* sums) {
+  simd::lane_sums(v, sums);
+}
+#endif
 
-/// R rows of x with C rows of W over K elements; adds to y unless `first`.
-template <int R, int C>
+/// R rows of x with C rows of W over K elements; adds to y unless `first`. With `Ahead`, asks for the C rows of W after
+/// these, which come next and may still be in memory (behind the last row it asks for nothing that matters).
+template <int R, int C, bool Ahead>
 void block(Index K, const real* x, Index x_stride, const real* W, Index w_stride, real* y, Index y_stride, bool first) {
   Lanes sum[R][C] = {};
+  Index k = 0;
   const auto step = [&](auto load_at) {
     Lanes w[C];
 #pragma GCC unroll 8
-    for (int c = 0; c < C; ++c) w[c] = load_at(W + c * w_stride);
+    for (int c = 0; c < C; ++c) {
+      w[c] = load_at(W + c * w_stride);
+      if constexpr (Ahead) __builtin_prefetch(W + (c + C) * w_stride + k);
+    }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       Lanes one = load_at(x + r * x_stride);
@@ -68,7 +75,6 @@ void block(Index K, const real* x, Index x_stride, const real* W, Index w_stride
       for (int c = 0; c < C; ++c) sum[r][c] += one * w[c];
     }
   };
-  Index k = 0;
   for (; k + kWidth <= K; k += kWidth) step([k](const real* row) { return load(row + k); });
   if (k < K) step([k, K](const real* row) { return load(row + k, K - k); });
 #pragma GCC unroll 8
@@ -81,22 +87,22 @@ void block(Index K, const real* x, Index x_stride, const real* W, Index w_stride
 }
 
 /// R rows of x with N rows of W.
-template <int R>
+template <int R, bool Ahead>
 void block_row(Index N, Index K, const real* x, Index x_stride, const real* W, Index w_stride, real* y, Index y_stride,
                bool first) {
   Index n = 0;
   for (; n + kColumns <= N; n += kColumns) {
-    block<R, kColumns>(K, x, x_stride, W + n * w_stride, w_stride, y + n, y_stride, first);
+    block<R, kColumns, Ahead>(K, x, x_stride, W + n * w_stride, w_stride, y + n, y_stride, first);
   }
-  for (; n < N; ++n) block<R, 1>(K, x, x_stride, W + n * w_stride, w_stride, y + n, y_stride, first);
+  for (; n < N; ++n) block<R, 1, false>(K, x, x_stride, W + n * w_stride, w_stride, y + n, y_stride, first);
 }
 
-using BlockRow = decltype(&block_row<1>);
+using BlockRow = decltype(&block_row<1, true>);
 
 template <int... R>
-BlockRow block_row_of(Index height, std::integer_sequence<int, R...>) {
-  constexpr BlockRow kAll[] = {block_row<R + 1>...};
-  return kAll[height - 1];
+BlockRow block_row_of(Index height, bool ahead, std::integer_sequence<int, R...>) {
+  constexpr BlockRow kAhead[] = {block_row<R + 1, true>...}, kAgain[] = {block_row<R + 1, false>...};
+  return (ahead ? kAhead : kAgain)[height - 1];
 }
 
 }  // namespace
@@ -109,7 +115,7 @@ void gemm_rows(Index M, Index N, Index K, const real* x, Index x_stride, const r
     const Index depth = std::min(kDepth, K - k);
     for (Index b = 0; b < blocks; ++b) {  // blocks of nearly equal heights
       const Index begin = M * b / blocks, height = M * (b + 1) / blocks - begin;
-      block_row_of(height, std::make_integer_sequence<int, kRows>())(
+      block_row_of(height, b == 0, std::make_integer_sequence<int, kRows>())(
           N, depth, x + begin * x_stride + k, x_stride, W + k, w_stride, y + begin * y_stride, y_stride, k == 0);
     }
     k += depth;
