@@ -60,7 +60,8 @@ Var linear(const Var& x, const Var& weight, const Var& bias, Activation activati
   // Backward reads the result of relu, and for gelu and silu what went into them.
   const bool keeps_before = tape != nullptr && (activation == Activation::kGelu || activation == Activation::kSilu);
   Tensor before = keeps_before ? Tensor({T, N}) : Tensor();
-  linear(T, N, K, x.value().data(), weight.value().data(), bias.value().data(), activation, y.data(), before.data());
+  linear(T, N, K, x.value().data(), weight.value().data(), bias.value().data(), activation, y.data(), before.data(),
+         tape != nullptr);
   if (tape == nullptr) return y;
   Tensor kept = keeps_before ? std::move(before) : activation == Activation::kRelu ? y : Tensor();
   return tape->record(

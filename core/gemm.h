@@ -33,6 +33,9 @@ struct Epilogue {
   const FunctionRef<void(const Tile&)>* finish = nullptr;  ///< then called once for each tile of the result
 };
 
+/// Does to a tile of C what an epilogue says. For implementations.
+void apply_epilogue(const Epilogue& epilogue, const Tile& tile, real* C, Index stride);
+
 /// The right operand B [K, N] of products, laid out for them once. Keeps no copy where the implementation needs none: the
 /// matrix must outlive it.
 class PackedMatrix {

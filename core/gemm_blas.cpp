@@ -38,24 +38,6 @@ const real* part(const Matrix& m, Index row, Index column) {
 /// The length of a tile along a side of `length`: about an eighth, in multiples of 32, from 64 to 512.
 Index tile_length(Index length) { return std::clamp<Index>((length + 7) / 8 / 32 * 32, 64, 512); }
 
-/// The epilogue of a tile.
-void finish(const Epilogue& epilogue, const Tile& tile, real* C, Index stride) {
-  const Index width = tile.column_end - tile.column_begin;
-  for (Index r = tile.row_begin; r < tile.row_end && (epilogue.bias != nullptr || epilogue.relu); ++r) {
-    real* row = C + r * stride + tile.column_begin;
-    if (epilogue.bias != nullptr) {
-      const real* bias = epilogue.bias + tile.column_begin;
-#pragma omp simd
-      for (Index c = 0; c < width; ++c) row[c] += bias[c];
-    }
-    if (epilogue.relu) {
-#pragma omp simd
-      for (Index c = 0; c < width; ++c) row[c] = row[c] < 0 ? 0 : row[c];
-    }
-  }
-  if (epilogue.finish != nullptr) (*epilogue.finish)(tile);
-}
-
 }  // namespace
 
 void gemm_serial(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C,
@@ -89,7 +71,7 @@ void gemm(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real beta
     gemm_serial(t.row_end - t.row_begin, t.column_end - t.column_begin, K, 1,
                 {part(A, t.row_begin, 0), A.stride, A.transposed}, {part(B, 0, t.column_begin), B.stride, B.transposed},
                 beta, C + t.row_begin * stride + t.column_begin, stride);
-    finish(epilogue, t, C, stride);
+    apply_epilogue(epilogue, t, C, stride);
   });
 }
 

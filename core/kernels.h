@@ -79,9 +79,11 @@ void copy_block(Index T, Index D, const real* x, Index from, Dst y, Index to);
 // ---- linear maps (kernels_linear.cpp) ----------------------------------------------------------------------------------
 
 /// y = activation(x W^T + b): x [T, K], W [N, K], b [N] or null, y [T, N]; the sum before the activation also goes to
-/// `before`, unless null.
+/// `before`, unless null. With `many_rows`, as in training, W is laid out anew first; without, as in decoding, it is read
+/// as it lies. The two differ in the last bits; in either, a row of y depends on its row of x alone where gemm_rows.h and
+/// gemm_vector.cpp are at work.
 void linear(Index T, Index N, Index K, const real* x, const real* W, const real* b, Activation activation, real* y,
-            real* before);
+            real* before, bool many_rows);
 /// The gradient before the activation, g [T, N], from dy and what linear kept: y for relu, `before` for gelu and silu.
 void activation_backward(Activation activation, Index size, const real* kept, const real* dy, real* g);
 
@@ -159,5 +161,21 @@ struct CachedOperands {
 };
 /// O [rows, heads * d_head]. A row's result does not depend on the other rows.
 void cached_attention(Index rows, const CachedOperands& a, real* O);
+
+/// Attention of a few new queries for each sentence over keys and values that stay the same: those of sequence i are rows
+/// [key_offsets[i], key_offsets[i + 1]) of KV [key rows, 2 D], side by side.
+struct MemoryOperands {
+  const real* Q;  ///< [query rows, D] with D = heads * d_head
+  const real* KV;
+  std::span<const Index> query_offsets, key_offsets;  ///< the begin of each sequence, then the number of rows
+  Index heads, d_head;
+};
+/// O [query rows, D]; zeros for a sequence without keys. A row's result does not depend on the other rows.
+void memory_attention(const MemoryOperands& a, real* O);
+
+/// The `count` columns with the largest numbers of each row of x [T, V], from column `first` on, largest first, equal
+/// numbers in the order of their columns: columns [T, count], with -1 where there are not as many numbers; and the
+/// logarithm of the sum of all e^x of the row, log_sum [T].
+void best_columns(Index T, Index V, const real* x, Index first, Index count, TokenId* columns, real* log_sum);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
 // Linear maps with their bias and activation, applied to each tile of the product while it is in the cache.
-#include "weft/core/gemm.h"
+#include "weft/core/gemm_rows.h"
 #include "weft/core/kernels.h"
 
 namespace weft {
@@ -19,7 +19,7 @@ Unary function_of(Activation activation) {
 }  // namespace
 
 void linear(Index T, Index N, Index K, const real* x, const real* W, const real* b, Activation activation, real* y,
-            real* before) {
+            real* before, bool many_rows) {
   // With `before`, the product goes there and only the activation's result to y.
   real* product = before != nullptr ? before : y;
   Epilogue epilogue{b, activation == Activation::kRelu, nullptr};
@@ -32,7 +32,11 @@ void linear(Index T, Index N, Index K, const real* x, const real* W, const real*
   };
   const FunctionRef<void(const Tile&)> finish = activate;
   if (activation == Activation::kGelu || activation == Activation::kSilu) epilogue.finish = &finish;
-  gemm(T, N, K, {x, K}, {W, K, true}, 0, product, N, epilogue);
+  if (many_rows || !kRowsAreFast) {
+    gemm(T, N, K, {x, K}, {W, K, true}, 0, product, N, epilogue);
+  } else {
+    gemm_rows_tiled(T, N, K, x, W, product, epilogue);
+  }
 }
 
 void activation_backward(Activation activation, Index size, const real* kept, const real* dy, real* g) {

@@ -32,6 +32,25 @@ inline real lane_sum(Vec v) {
   return lanes[0];
 }
 
+/// The sums of the lanes of four vectors, each as lane_sum gives it.
+inline void lane_sums(const Vec* v, real* sums) {
+#if __has_builtin(__builtin_shufflevector) && !defined(WEFT_DOUBLE)
+  const auto halves = [](Vec a, Vec b) {
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+           __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  };
+  const Vec ab = halves(v[0], v[1]), cd = halves(v[2], v[3]);
+  Vec all = __builtin_shufflevector(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+            __builtin_shufflevector(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+  all += __builtin_shufflevector(all, all, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+  all += __builtin_shufflevector(all, all, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+  const Vec first = __builtin_shufflevector(all, all, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
+  std::memcpy(sums, &first, 4 * sizeof(real));
+#else
+  for (int i = 0; i < 4; ++i) sums[i] = lane_sum(v[i]);
+#endif
+}
+
 /// Adds term(i) over i in [0, n), where vector_term(i) gives the terms i to i + kLanes - 1.
 template <class VectorTerm, class Term>
 inline real reduce(Index n, VectorTerm vector_term, Term term) {

@@ -48,8 +48,11 @@ Var MultiHeadCrossAttention::operator()(const Context& context, const Var& x, co
   if (context.decoding != nullptr) {
     Tensor& key_value = context.decoding->projection(*this);
     if (!key_value.defined()) key_value = key_value_(context, memory).value();
-    return output_(context, cross_attention(query, key_value, context.decoding->rows_of_sentences(), memory_rows,
-                                            {heads_, false, {}, nullptr}));
+    Tensor mixed(query.shape());
+    memory_attention({query.value().data(), key_value.data(), context.decoding->rows_of_sentences().offsets(),
+                      memory_rows.offsets(), heads_, query.cols() / heads_},
+                     mixed.data());
+    return output_(context, mixed);
   }
   std::vector<Tensor> weights;
   const AttentionOptions options{heads_, false, dropout_.mask(context),

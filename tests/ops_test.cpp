@@ -226,10 +226,15 @@ TEST_CASE("operands that do not fit throw a ShapeError that names the op") {
 }
 
 TEST_CASE("the value is the same with and without a tape") {
-  for_each_case([](const OpRow&, const OpCase& c) {
+  for_each_case([](const OpRow& row, const OpCase& c) {
     const Var y = c.run(constants(c));
+    const Tensor recorded = run_recorded(c.run, c).value;
     CHECK(y.tape() == nullptr);
-    CHECK(same_bits(y.value(), run_recorded(c.run, c).value));
+    if (row.name == "linear") {  // without a tape it multiplies as suits few rows (see kernels.h)
+      CHECK(difference(y.value(), recorded) < (kDouble ? 1e-13 : 1e-5));
+    } else {
+      CHECK(same_bits(y.value(), recorded));
+    }
   });
 }
 

@@ -93,4 +93,8 @@ std::vector<Batch> make_bench_batches(const Config& config) {
   return batches;
 }
 
+Index bench_decode_length(const Config& config) {
+  return config.bench.lengths == kRealistic ? kMean : longest_bench_sentence(config.bench.lengths).value();
+}
+
 }  // namespace weft

@@ -18,4 +18,7 @@ std::optional<Index> longest_bench_sentence(std::string_view lengths);
 /// Words are drawn evenly from the vocabulary. Throws ConfigError if the sentences are too long for the model.
 std::vector<Batch> make_bench_batches(const Config& config);
 
+/// The length of all sentences of `weft bench decode`: that of "uniform:N", or the mean of the realistic ones.
+Index bench_decode_length(const Config& config);
+
 }  // namespace weft

@@ -5,20 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 
-#include "weft/core/error.h"
-#include "weft/core/file.h"
 #include "weft/core/flops.h"
 #include "weft/core/memory.h"
 #include "weft/train/bench_batches.h"
-#include "weft/train/checkpoint.h"
 #include "weft/train/training_step.h"
 
 namespace weft {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -38,15 +32,6 @@ Vocabulary made_up_words(Index size) {
   std::vector<std::string> tokens(kSpecialTokens.begin(), kSpecialTokens.end());
   while (static_cast<Index>(tokens.size()) < size) tokens.push_back(fmt::format("w{}", tokens.size()));
   return Vocabulary::from_tokens(std::move(tokens));
-}
-
-/// Sentences cut out of the tokens of a batch.
-Json sentences(const std::vector<TokenId>& tokens, const Ragged& rows) {
-  Json all = Json::array();
-  for (Index s = 0; s < rows.sequences(); ++s) {
-    all.push_back(std::vector<TokenId>(tokens.begin() + rows.begin(s), tokens.begin() + rows.end(s)));
-  }
-  return all;
 }
 
 }  // namespace
@@ -103,28 +88,6 @@ BenchStepResult bench_step(TranslationModel& model, const BenchStepOptions& opti
     row.backward /= all_steps;
   }
   return result;
-}
-
-void export_bench_step(TranslationModel& model, const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
-  Json work{{"config", Json::parse(config_json(model.config()))},
-            {"source_vocabulary", model.source_vocabulary().size()},
-            {"target_vocabulary", model.target_vocabulary().size()},
-            {"parameters", model.parameters().count()},
-            {"batches", Json::array()},
-            {"losses", Json::array()}};
-  for (const Batch& batch : make_bench_batches(model.config())) {
-    work["batches"].push_back({{"source", sentences(batch.source, batch.source_rows)},
-                               {"decoder_input", sentences(batch.decoder_input, batch.target_rows)},
-                               {"target", sentences(batch.target, batch.target_rows)}});
-    const auto smoothing = static_cast<real>(model.config().training.label_smoothing);
-    const Var loss = model.transformer().loss(
-        Context{}, {batch.source, batch.source_rows, batch.decoder_input, batch.target, batch.target_rows},
-        {smoothing, 1 / static_cast<real>(batch.target_rows.rows()), nullptr});
-    work["losses"].push_back(loss.value().item());
-  }
-  write_file_atomically(folder / "work.json", [&](FileWriter& file) { file.write(work.dump() + "\n"); });
-  save_checkpoint(folder / "model.safetensors", model, {}, nullptr);
 }
 
 }  // namespace weft

@@ -1,7 +1,7 @@
 // How fast a model trains: whole updates on synthetic batches, against what the machine could do at best.
 #pragma once
 
-#include <filesystem>
+#include <memory>
 #include <vector>
 
 #include "weft/autograd/op_profile.h"
@@ -38,9 +38,5 @@ struct BenchStepResult {
 
 /// Trains on the batches of make_bench_batches.
 BenchStepResult bench_step(TranslationModel& model, const BenchStepOptions& options);
-
-/// Writes what another program needs to do the same work: model.safetensors with the weights, and work.json with config,
-/// sizes, batches, and the loss of each without dropout.
-void export_bench_step(TranslationModel& model, const std::filesystem::path& folder);
 
 }  // namespace weft

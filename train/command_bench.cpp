@@ -1,11 +1,15 @@
 // weft bench: how fast this machine trains and decodes a model, against what it could do at best.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "weft/core/error.h"
 #include "weft/core/suggestion.h"
 #include "weft/core/threads.h"
+#include "weft/train/bench_batches.h"
+#include "weft/train/bench_decode.h"
+#include "weft/train/bench_export.h"
 #include "weft/train/bench_step.h"
 #include "weft/train/commands.h"
 #include "weft/train/text_format.h"
@@ -29,7 +33,7 @@ std::string format_profile(const BenchStepResult& result) {
     all += one.forward + one.backward;
   }
   row("rest", "", std::max(0.0, result.step_seconds - all), 0);
-  return "\n" + format_table(rows, "lrrrr");
+  return format_table(rows, "lrrrr");
 }
 
 std::string format_result(const BenchStepResult& result, Index parameters) {
@@ -46,7 +50,7 @@ std::string format_result(const BenchStepResult& result, Index parameters) {
               {"tensor memory", fmt::format("{} at most", format_bytes(result.peak_bytes))},
               {"resident memory", fmt::format("{} at most", format_bytes(result.peak_resident_bytes))},
               {"heap allocations a step", fmt::format("{:.0f} for tensors", result.heap_allocations)}}) +
-         (result.profile.empty() ? "" : format_profile(result));
+         (result.profile.empty() ? "" : fmt::format("\n{}", format_profile(result)));
 }
 
 Json to_json(const BenchStepResult& result, Index parameters) {
@@ -72,16 +76,7 @@ Json to_json(const BenchStepResult& result, Index parameters) {
   return json;
 }
 
-int bench(const Arguments& arguments, const Registry& registry) {
-  const auto& words = arguments.positional();
-  if (words.size() != 2 || words[0] != "step") {
-    throw ConfigError(fmt::format("bench: expected \"step CONFIG\"{}; see weft bench --help",
-                                  words.empty() ? "" : suggestion(words[0], {"step"})));
-  }
-  std::vector<std::string> overrides = arguments.all("set");
-  if (arguments.has("lengths")) overrides.push_back("bench.lengths=" + arguments.text("lengths"));
-  const Config config = load_config(words[1], overrides);
-  use_threads(arguments, config.training.threads);
+int bench_step_command(const Config& config, const Arguments& arguments, const Registry& registry) {
   const auto model = make_bench_model(config, registry);
   if (arguments.has("export")) {
     export_bench_step(*model, arguments.text("export"));
@@ -92,27 +87,76 @@ int bench(const Arguments& arguments, const Registry& registry) {
   options.profile = arguments.has("profile");
   const BenchStepResult result = bench_step(*model, options);
   const Index parameters = model->parameters().count();
-  print(arguments.has("json") ? to_json(result, parameters).dump(2) + "\n" : format_result(result, parameters));
+  print(arguments.has("json") ? to_json(result, parameters).dump(2).append("\n") : format_result(result, parameters));
   return 0;
+}
+
+int bench_decode_command(const Config& config, const Arguments& arguments, const Registry& registry) {
+  const auto model = make_bench_model(config, registry);
+  DecodeBenchOptions options;
+  options.length = bench_decode_length(config);
+  if (arguments.has("export")) {
+    export_bench_decode(*model, options, arguments.text("export"));
+    return 0;
+  }
+  options.rounds = arguments.whole("rounds", options.rounds, 1, 10000);
+  Json json{{"parameters", model->parameters().count()},
+            {"threads", threads()},
+            {"length", options.length},
+            {"results", Json::array()}};
+  std::vector<std::vector<std::string>> rows{{"beam", "batch", "tokens a second", "time of a sentence"}};
+  for (const DecodeBenchResult& one : bench_decode(model->transformer(), options)) {
+    json["results"].push_back({{"beam", one.beam},
+                               {"batch", one.batch},
+                               {"tokens_per_second", one.tokens_per_second},
+                               {"tokens", one.tokens},
+                               {"seconds", one.seconds}});
+    const double sentences = static_cast<double>(one.tokens) / static_cast<double>(options.length + 1);
+    rows.push_back({one.beam == 1 ? "1 (greedy)" : fmt::format("{}", one.beam), format_count(one.batch),
+                    format_count(static_cast<Index>(one.tokens_per_second)),
+                    fmt::format("{:.2f} ms", 1e3 * one.seconds / sentences)});
+  }
+  print(arguments.has("json")
+            ? json.dump(2).append("\n")
+            : fmt::format("{} parameters, {} threads, sentences of {} tokens\n\n",
+                          format_count(model->parameters().count()), threads(), options.length) +
+                  format_table(rows, "lrrr"));
+  return 0;
+}
+
+int bench(const Arguments& arguments, const Registry& registry) {
+  const auto& words = arguments.positional();
+  if (words.size() != 2 || (words[0] != "step" && words[0] != "decode")) {
+    throw ConfigError(fmt::format("bench: expected \"step CONFIG\" or \"decode CONFIG\"{}; see weft bench --help",
+                                  words.empty() ? "" : suggestion(words[0], {"step", "decode"})));
+  }
+  std::vector<std::string> overrides = arguments.all("set");
+  if (arguments.has("lengths")) overrides.push_back("bench.lengths=" + arguments.text("lengths"));
+  const Config config = load_config(words[1], overrides);
+  use_threads(arguments, config.training.threads);
+  if (words[0] == "step") return bench_step_command(config, arguments, registry);
+  if (arguments.has("profile")) throw ConfigError("bench: --profile is of \"step\"; see weft bench --help");
+  return bench_decode_command(config, arguments, registry);
 }
 
 }  // namespace
 
 Command bench_command() {
   return {{"bench",
-           "step CONFIG",
-           "Measure how fast a model trains on this machine, on made-up text (see the section \"bench\" of a "
-           "configuration).",
+           "step CONFIG | decode CONFIG",
+           "Measure how fast a model trains (step) or decodes on this machine. The text is made up; the section \"bench\" "
+           "of the configuration says how much of it.",
            {{"lengths", "LENGTHS", "Lengths of the sentences: uniform:N or realistic; overrides bench.lengths."},
-            {"rounds", "N", "Times that half a second or more is measured; the median counts. 10 unless given."},
-            {"profile", "", "Show where the time goes, by operation."},
+            {"rounds", "N", "Times to measure; the median counts. 10 for step, 5 for decode unless given."},
+            {"profile", "", "step: show where the time goes, by operation."},
             {"export", "FOLDER",
-             "Measure nothing; write the weights and the batches there, so that another program can do the same work."},
+             "Measure nothing; write the weights and the work there, so that another program can do the same."},
             {"set", "KEY=VALUE", "Override a key; may be repeated."},
             {"threads", "N", "Threads to compute with; 0 for one on each core."},
             {"json", "", "Print JSON."}},
            {"weft bench step configs/bench/small.json --profile",
-            "weft bench step configs/bench/small.json --lengths uniform:512 --json"}},
+            "weft bench step configs/bench/small.json --lengths uniform:512 --json",
+            "weft bench decode configs/bench/base.json"}},
           bench};
 }
 

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "weft/core/kernels.h"
-#include "weft/core/threads.h"
 #include "weft/data/vocabulary.h"
 
 namespace weft {
@@ -45,20 +44,23 @@ bool can_improve(const Sentence& sentence, const SearchOptions& options) {
   return best / length_penalty(sentence.limit + 1, options.length_penalty) > sentence.finished.back().score;
 }
 
-/// Adds the best continuations of row `row` to `best`, a sorted list of at most `beam`.
-void extend(Index row, double past, const real* log_probability, Index vocabulary, bool only_end, Index beam,
-            std::vector<Continuation>& best) {
-  for (TokenId token = kEnd; token < vocabulary; ++token) {
-    if (only_end && token != kEnd) return;
-    const Continuation one{row, token, past + static_cast<double>(log_probability[token])};
-    // A NaN is never kept.
-    if (!(one.log_probability > kNever)) continue;
-    if (static_cast<Index>(best.size()) == beam) {
-      if (!better(one, best.back())) continue;
-      best.pop_back();
-    }
-    best.insert(std::upper_bound(best.begin(), best.end(), one, better), one);
+/// Adds a continuation to `best`, a sorted list of at most `beam`. A NaN is never kept.
+void keep(const Continuation& one, Index beam, std::vector<Continuation>& best) {
+  if (!(one.log_probability > kNever)) return;
+  if (static_cast<Index>(best.size()) == beam) {
+    if (!better(one, best.back())) return;
+    best.pop_back();
   }
+  best.insert(std::upper_bound(best.begin(), best.end(), one, better), one);
+}
+
+/// The most tokens of a result for a source of so many tokens, </s> not counted on either side.
+Index length_limit(Index source_length, Index model_length, const SearchOptions& options) {
+  const Index wanted = options.max_length > 0
+                           ? options.max_length
+                           : static_cast<Index>(options.max_length_ratio * static_cast<double>(source_length)) +
+                                 options.max_length_extra;
+  return std::min(wanted, model_length - 1);
 }
 
 }  // namespace
@@ -67,19 +69,20 @@ double length_penalty(Index length, double alpha) { return std::pow((5 + static_
 
 std::vector<std::vector<Hypothesis>> search(const Transformer& model, std::span<const TokenId> source,
                                             const Ragged& source_rows, const SearchOptions& options) {
-  static_assert(kUnknown < kEnd && kBegin < kEnd, "extend() begins at </s>");
+  static_assert(kUnknown < kEnd && kBegin < kEnd, "the search for tokens begins at </s>");
   const Index count = source_rows.sequences(), vocabulary = model.options().target_vocabulary;
   DecodeState state(model.encode(Context{}, source, source_rows).value(), source_rows);
 
   std::vector<Sentence> sentences(static_cast<std::size_t>(count));
   std::vector<Index> parents;
   std::vector<TokenId> tokens(static_cast<std::size_t>(count), kBegin);
+  const Index width = std::min(options.beam, vocabulary);  // continuations looked at for each row
+  std::vector<TokenId> best;                               // [row][width]
+  std::vector<real> log_sums;
   Ragged rows;
   for (Index s = 0; s < count; ++s) {
-    const auto source_length = static_cast<double>(source_rows.length(s) - 1);
     Sentence& sentence = sentences[static_cast<std::size_t>(s)];
-    sentence.limit = std::min(static_cast<Index>(options.max_length_ratio * source_length) + options.max_length_extra,
-                              model.options().max_length - 1);
+    sentence.limit = length_limit(source_rows.length(s) - 1, model.options().max_length, options);
     sentence.rows = {0};
     rows.append(1);
   }
@@ -87,17 +90,29 @@ std::vector<std::vector<Hypothesis>> search(const Transformer& model, std::span<
   for (Index length = 0; !tokens.empty(); ++length) {  // every row has `length` tokens
     state.advance(parents, tokens, rows);
     const Tensor logits = model.next_logits(state);
-    Tensor log_probabilities(logits.shape());
-    log_softmax(logits.rows(), vocabulary, logits.data(), log_probabilities.data());
-    parallel_for(count, 1, [&](Index s, Index) {
+    const Index first = length < options.min_length ? kEnd + 1 : kEnd;
+    best.resize(static_cast<std::size_t>(rows.rows() * width));
+    log_sums.resize(static_cast<std::size_t>(rows.rows()));
+    best_columns(rows.rows(), vocabulary, logits.data(), first, width, best.data(), log_sums.data());
+    for (Index s = 0; s < count; ++s) {
       Sentence& sentence = sentences[static_cast<std::size_t>(s)];
       sentence.next.clear();
-      for (Index r = 0; r < rows.length(s); ++r) {
-        const Index row = rows.begin(s) + r;
-        extend(row, sentence.rows[static_cast<std::size_t>(r)], log_probabilities.data() + row * vocabulary, vocabulary,
-               length == sentence.limit, options.beam, sentence.next);
+      for (Index row = rows.begin(s); row < rows.end(s); ++row) {
+        const double past = sentence.rows[static_cast<std::size_t>(row - rows.begin(s))];
+        const auto add = [&](TokenId token) {
+          const real log_probability =
+              logits.data()[row * vocabulary + token] - log_sums[static_cast<std::size_t>(row)];
+          keep({row, token, past + static_cast<double>(log_probability)}, options.beam, sentence.next);
+        };
+        if (length == sentence.limit) {
+          add(kEnd);
+          continue;
+        }
+        for (Index i = row * width; i < (row + 1) * width; ++i) {
+          if (best[static_cast<std::size_t>(i)] >= 0) add(best[static_cast<std::size_t>(i)]);
+        }
       }
-    });
+    }
 
     parents.clear();
     tokens.clear();

@@ -17,6 +17,8 @@ struct SearchOptions {
   double length_penalty = 0.6;  ///< alpha; 0 compares log-probabilities as they are
   double max_length_ratio = 2;  ///< a result has at most this times the source's tokens, plus
   Index max_length_extra = 10;  ///< this many tokens, and never more than the model can hold
+  Index min_length = 0;         ///< a result has at least so many tokens, unless its limit is lower
+  Index max_length = 0;         ///< if not 0, the limit instead of the source's tokens times ratio plus extra
 };
 
 /// A finished translation.
@@ -33,7 +35,8 @@ double length_penalty(Index length, double alpha);
 /// sentences' tokens, each with its </s>. In each step a sentence keeps its `beam` best continuations; those that end
 /// with </s> are finished. The search for a sentence ends when no continuation of what is kept can still be better than
 /// the worst of its n_best finished hypotheses: log-probabilities only fall, and no length penalty exceeds that of the
-/// longest allowed result. At that length </s> is the only continuation. <unk> and <s> are never written.
+/// longest allowed result. At that length </s> is the only continuation, and below min_length it is none. <unk> and <s> are
+/// never written.
 std::vector<std::vector<Hypothesis>> search(const Transformer& model, std::span<const TokenId> source,
                                             const Ragged& source_rows, const SearchOptions& options);
 

@@ -1,0 +1,66 @@
+#include "weft/train/bench_export.h"
+
+#include <nlohmann/json.hpp>
+
+#include "weft/core/file.h"
+#include "weft/train/bench_batches.h"
+#include "weft/train/checkpoint.h"
+
+namespace weft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Sentences cut out of the tokens of a batch.
+Json sentences(const std::vector<TokenId>& tokens, const Ragged& rows) {
+  Json all = Json::array();
+  for (Index s = 0; s < rows.sequences(); ++s) {
+    all.push_back(std::vector<TokenId>(tokens.begin() + rows.begin(s), tokens.begin() + rows.end(s)));
+  }
+  return all;
+}
+
+/// What both exports begin with.
+Json describe(TranslationModel& model) {
+  return {{"config", Json::parse(config_json(model.config()))},
+          {"source_vocabulary", model.source_vocabulary().size()},
+          {"target_vocabulary", model.target_vocabulary().size()},
+          {"parameters", model.parameters().count()}};
+}
+
+void write(TranslationModel& model, const std::filesystem::path& folder, const char* name, const Json& work) {
+  std::filesystem::create_directories(folder);
+  write_file_atomically(folder / name, [&](FileWriter& file) { file.write(work.dump() + "\n"); });
+  save_checkpoint(folder / "model.safetensors", model, {}, nullptr);
+}
+
+}  // namespace
+
+void export_bench_step(TranslationModel& model, const std::filesystem::path& folder) {
+  Json work = describe(model);
+  for (const Batch& batch : make_bench_batches(model.config())) {
+    work["batches"].push_back({{"source", sentences(batch.source, batch.source_rows)},
+                               {"decoder_input", sentences(batch.decoder_input, batch.target_rows)},
+                               {"target", sentences(batch.target, batch.target_rows)}});
+    const auto smoothing = static_cast<real>(model.config().training.label_smoothing);
+    const Var loss = model.transformer().loss(
+        Context{}, {batch.source, batch.source_rows, batch.decoder_input, batch.target, batch.target_rows},
+        {smoothing, 1 / static_cast<real>(batch.target_rows.rows()), nullptr});
+    work["losses"].push_back(loss.value().item());
+  }
+  write(model, folder, "work.json", work);
+}
+
+void export_bench_decode(TranslationModel& model, const DecodeBenchOptions& options,
+                         const std::filesystem::path& folder) {
+  Json work = describe(model);
+  work["length"] = options.length;
+  for (const Index beam : {1, 4}) {
+    const DecodeBenchText text = bench_decode_text(model.transformer(), options, beam);
+    work["sources"] = text.sources;
+    work["outputs"][std::to_string(beam)] = text.outputs;
+  }
+  write(model, folder, "decode.json", work);
+}
+
+}  // namespace weft
