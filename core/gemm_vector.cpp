@@ -25,6 +25,7 @@ using simd::Vec;
 constexpr Index kRows = 14;             // of C in registers: with two vectors of columns, 28 of the 32 registers
 constexpr Index kColumns = 2 * kLanes;  // of a panel
 constexpr Index kDepth = 384;           // most of K in one block: a panel of it stays in the cache nearest to the core
+constexpr Index kAhead = 16;            // rows that are fetched before they are needed, where they are copied
 constexpr Index kTiles = 8;             // of a product that has at least two panels of rows for each
 
 void store(real* p, Vec v) { std::memcpy(p, &v, sizeof v); }
@@ -83,6 +84,8 @@ void pack_panel(Index K, Index N, const Matrix& B, Index panel, real* out) {
   if (!B.transposed) {
     for (Index k = 0; k < K; ++k, out += kColumns) {
       const real* in = B.data + k * B.stride + first;
+      const real* ahead = B.data + std::min(k + kAhead, K - 1) * B.stride + first;
+      for (Index i = 0; i < width; i += kLanes) __builtin_prefetch(ahead + i);
       if (width == kColumns) {
         store(out, load(in));
         store(out + kLanes, load(in + kLanes));
@@ -215,17 +218,18 @@ void copy_rows(const Product& p, Index begin, Index rows, real* out) {
     for (Index i = 0; i < rows; ++i) std::copy_n(p.A.data + (begin + i) * p.A.stride, p.K, out + i * p.K);
     return;
   }
-  for (Index i = 0; i < rows; i += kRows) {
-    const Index width = std::min(kRows, rows - i);
-    const real* in = p.A.data + begin + i;
-    real* panel = out + i * p.K;
-    // A whole vector writes more than kRows elements; what is too much is overwritten by the next.
-    const bool wide = begin + i + kLanes <= p.M && kLanes >= kRows;
-    for (Index k = 0; k < p.K; ++k, in += p.A.stride, panel += kRows) {
-      if (wide) {
-        store(panel, load(in));
+  for (Index k = 0; k < p.K; ++k) {
+    const real* in = p.A.data + k * p.A.stride + begin;
+    // What lies a stride apart, the CPU does not fetch by itself.
+    const real* ahead = p.A.data + std::min(k + kAhead, p.K - 1) * p.A.stride + begin;
+    for (Index i = 0; i < rows; i += kLanes) __builtin_prefetch(ahead + i);
+    for (Index i = 0; i < rows; i += kRows) {
+      real* panel = out + i * p.K + k * kRows;
+      // A whole vector writes more than kRows elements; what is too much is overwritten by the next row.
+      if (kLanes >= kRows && begin + i + kLanes <= p.M && k + 1 < p.K) {
+        store(panel, load(in + i));
       } else {
-        for (Index r = 0; r < width; ++r) panel[r] = in[r];
+        for (Index r = 0; r < std::min(kRows, rows - i); ++r) panel[r] = in[i + r];
       }
     }
   }
@@ -268,7 +272,9 @@ void multiply_tile(const Product& p, Index begin, Index end, Index first, Index 
 Index row_tiles_of(Index row_panels, Index K) {
   constexpr Index kTileElements = 128 * 1024, kMostPanels = 20;
   const Index most = std::clamp<Index>(kTileElements / (std::max<Index>(K, 1) * kRows), 2, kMostPanels);
-  if (row_panels < 2 * kTiles) return std::max<Index>(1, row_panels / 2);
+  for (Index tiles = 1; tiles < kTiles; tiles *= 2) {
+    if (row_panels < 4 * tiles) return tiles;  // two panels each, or more
+  }
   return kTiles * panels_of(row_panels, kTiles * most);
 }
 
@@ -277,7 +283,7 @@ void run(const Product& p) {
   count_flops(2 * p.M * p.N * p.K);
   const Index row_panels = panels_of(p.M, kRows), column_panels = panels_of(p.N, kColumns);
   Index row_tiles = row_tiles_of(row_panels, p.K);
-  Index column_tiles = std::clamp<Index>(kTiles / row_tiles, 1, std::max<Index>(1, column_panels / 2));
+  Index column_tiles = std::clamp<Index>(kTiles / row_tiles, 1, std::max<Index>(1, column_panels));
   constexpr Index kSmall = 64 * 64 * 64;  // below this a second thread costs more than it brings
   if (p.M * p.N * p.K <= kSmall) row_tiles = column_tiles = 1;
   parallel_for(row_tiles * column_tiles, 1, [&](Index tile, Index) {

@@ -1,11 +1,15 @@
 // A pool of threads that help with one loop at a time. The caller works too and waits for tiles, never for threads: a
 // helper that gets no processor (a busy machine) takes no tile and delays nobody. That is why it is not an OpenMP loop,
 // whose every end waits for all threads to arrive.
+//
+// Each thread begins with a share of the tiles of its own, always the same part of the loop, and then helps with the shares
+// of others: what a core has written in one loop it most likely reads in the next, out of its own caches.
 #include "weft/core/threads.h"
 
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
@@ -50,6 +54,13 @@ bool spin_until(Done done) {
 thread_local bool in_loop = false;  // this thread is working on a tile
 
 class Pool {
+  static constexpr std::size_t kMostShares = 32;  // more threads have the same ones
+
+  /// Tiles of a share that nobody has taken.
+  struct alignas(64) Share {
+    std::atomic<std::uint32_t> tiles{0};
+  };
+
  public:
   ~Pool() {
     stopping_ = true;
@@ -76,13 +87,16 @@ class Pool {
     tiles_ = tiles;
     error_ = nullptr;
     finished_.store(0, std::memory_order_relaxed);
-    // One word holds the loop's number and how many tiles nobody has taken: a thread that takes a tile of this loop knows
-    // that the loop cannot end, nor its description change, before that tile is done.
-    ++loop_;
-    open_.store(static_cast<std::uint64_t>(loop_) << 32 | static_cast<std::uint64_t>(tiles), std::memory_order_release);
+    shares_ = std::min<Index>(helpers + 1, kMostShares);
+    // A thread that takes a tile of a share knows that the loop cannot end, nor its description change, before that tile is
+    // done; the description is complete before the first share is open.
+    for (Index i = 0; i < shares_; ++i) {
+      open_[static_cast<std::size_t>(i)].tiles.store(static_cast<std::uint32_t>(share_begin(i + 1) - share_begin(i)),
+                                                     std::memory_order_release);
+    }
     wake();
     in_loop = true;
-    work();
+    work(0);
     in_loop = false;
     const auto all = static_cast<std::uint32_t>(tiles);
     if (!spin_until([&] { return finished_.load(std::memory_order_acquire) == all; })) {
@@ -98,29 +112,40 @@ class Pool {
     wakes_.notify_all();
   }
 
-  /// Takes tiles until none is left.
-  void work() {
-    std::uint64_t open = open_.load(std::memory_order_acquire);
-    while ((open & 0xFFFFFFFFu) != 0) {
-      if (!open_.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel)) continue;
-      const auto tiles = static_cast<std::uint32_t>(tiles_);
-      const Index begin = (tiles_ - static_cast<Index>(open & 0xFFFFFFFFu)) * tile_;
-      try {
-        (*body_)(begin, std::min(begin + tile_, count_));
-      } catch (...) {
-        const std::scoped_lock lock(error_mutex_);
-        if (!error_) error_ = std::current_exception();
+  /// The first tile of a share; shares are equal but for one tile.
+  Index share_begin(Index share) const { return share * tiles_ / shares_; }
+
+  /// Takes tiles until none is left, first those of share `own`.
+  void work(std::size_t own) {
+    for (std::size_t i = 0; i < kMostShares; ++i) {
+      const std::size_t share = (own + i) % kMostShares;
+      std::atomic<std::uint32_t>& left = open_[share].tiles;
+      std::uint32_t open = left.load(std::memory_order_acquire);
+      while (open != 0) {
+        if (!left.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel)) continue;
+        do_tile(share_begin(static_cast<Index>(share) + 1) - static_cast<Index>(open));
+        open = left.load(std::memory_order_acquire);
       }
-      if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == tiles) finished_.notify_one();
-      open = open_.load(std::memory_order_acquire);
     }
+  }
+
+  void do_tile(Index tile) {
+    const auto tiles = static_cast<std::uint32_t>(tiles_);
+    const Index begin = tile * tile_;
+    try {
+      (*body_)(begin, std::min(begin + tile_, count_));
+    } catch (...) {
+      const std::scoped_lock lock(error_mutex_);
+      if (!error_) error_ = std::current_exception();
+    }
+    if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == tiles) finished_.notify_one();
   }
 
   void help(int number) {
     in_loop = true;
     std::uint32_t seen = wakes_.load(std::memory_order_acquire);
     while (!stopping_) {
-      if (number < helpers_.load(std::memory_order_relaxed)) work();
+      if (number < helpers_.load(std::memory_order_relaxed)) work(static_cast<std::size_t>(number + 1) % kMostShares);
       if (!spin_until([&] { return wakes_.load(std::memory_order_acquire) != seen; })) wakes_.wait(seen);
       seen = wakes_.load(std::memory_order_acquire);
     }
@@ -131,10 +156,10 @@ class Pool {
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint32_t> wakes_{0};
   std::atomic<int> helpers_{0};
-  std::atomic<std::uint64_t> open_{0};
+  std::array<Share, kMostShares> open_;
   std::atomic<std::uint32_t> finished_{0};
   // The loop at work; read only by a thread that has taken one of its tiles.
-  std::uint32_t loop_ = 0;
+  Index shares_ = 1;
   const FunctionRef<void(Index, Index)>* body_ = nullptr;
   Index count_ = 0, tile_ = 0, tiles_ = 0;
   std::mutex error_mutex_;

@@ -123,7 +123,7 @@ TEST_CASE("an unknown key is an error with a suggestion") {
         "a.json:1: schedule.lr is not a known key; schedule has name, warmup_steps, final_ratio");
   CHECK(parse_error(R"({"x": {"y": [1, {"model": 3}]}})") ==
         "a.json:1: x is not a known key; the sections are data, model, optimizer, schedule, training, "
-        "decoding");
+        "decoding, bench");
   CHECK(parse_error(R"({"model.heads": 2})") ==
         R"(a.json:1: model.heads must be written inside its section: "model": {"heads": ...})");
   CHECK(parse_error(R"({"a\nb": 2})").find('\n') == std::string::npos);
