@@ -90,9 +90,22 @@ Index pairs(const AttentionOperands& a) {
   return sum * a.heads;
 }
 
-/// Calls task(head, scratch) for all heads, several of them in a tile where they are small.
-template <class Task>
-void for_heads(const AttentionOperands& a, bool backward, Task task) {
+/// Head number `index`, counting heads within sequences.
+Head head_at(const AttentionOperands& a, Index index) {
+  const auto s = static_cast<std::size_t>(index / a.heads);
+  const Index h = index % a.heads;
+  return {s,
+          h,
+          a.query_offsets[s],
+          a.query_offsets[s + 1] - a.query_offsets[s],
+          a.key_offsets[s],
+          a.key_offsets[s + 1] - a.key_offsets[s],
+          h * a.d_head};
+}
+
+/// Calls task(head, scratch) for all heads, several of them in a tile where they are small, and fetch(next head) before.
+template <class Fetch, class Task>
+void for_heads(const AttentionOperands& a, bool backward, Fetch fetch, Task task) {
   const Index sequences = static_cast<Index>(a.query_offsets.size()) - 1;
   const Index count = sequences * a.heads, products = pairs(a) * a.d_head;
   count_flops((backward ? 8 : 4) * products);
@@ -103,13 +116,20 @@ void for_heads(const AttentionOperands& a, bool backward, Task task) {
   parallel_for(count, tile, [&](Index begin, Index end) {
     Scratch scratch(a, backward);
     for (Index index = begin; index < end; ++index) {
-      const auto s = static_cast<std::size_t>(index / a.heads);
-      const Index h = index % a.heads;
-      task(Head{s, h, a.query_offsets[s], a.query_offsets[s + 1] - a.query_offsets[s], a.key_offsets[s],
-                a.key_offsets[s + 1] - a.key_offsets[s], h * a.d_head},
-           scratch);
+      if (index + 1 < end) fetch(head_at(a, index + 1));
+      task(head_at(a, index), scratch);
     }
   });
+}
+
+/// Asks for the columns of a head in `count` rows, to be read or written soon. Short sequences are a few lines here and a
+/// few there, which the CPU does not foresee; it does foresee long ones, which would also be too much at once.
+template <bool kWrite>
+void fetch_rows(const AttentionOperands& a, Index count, const real* rows, Index stride) {
+  constexpr Index kMostRows = 64;
+  for (Index r = 0; r < std::min(count, kMostRows); ++r) {
+    for (Index d = 0; d < a.d_head; d += kLanes) __builtin_prefetch(rows + r * stride + d, kWrite);
+  }
 }
 
 /// Calls work(panel, vectors) for all queries of a head; the number of vectors is a Fixed.
@@ -134,23 +154,23 @@ const real* q_at(const AttentionOperands& a, const Head& h, Index row) {
 const real* k_at(const AttentionOperands& a, const Head& h) { return a.K + h.k_begin * a.k_stride + h.column; }
 const real* v_at(const AttentionOperands& a, const Head& h) { return a.V + h.k_begin * a.v_stride + h.column; }
 
-/// panel[d, r] = factor * rows[r, d] for `count` rows of `width` columns; lanes without a row repeat the last one.
+/// panel[d, r] = rows[r, d] for `count` rows of `width` columns; lanes without a row repeat the last one.
 template <Index kVectors>
-void to_panel(Index count, Index width, const real* rows, Index stride, real factor, real* panel) {
-  for (Index v = 0; v < kVectors; ++v) {
-    const auto row = [&](Index lane) { return rows + std::min(v * kLanes + lane, count - 1) * stride; };
-    real* const out = panel + v * kLanes;
+void to_panel(Index count, Index width, const real* rows, Index stride, real* panel) {
+  for (Index v = 0; v < kVectors; ++v, panel += kLanes) {
+    const real* row[kLanes];
+    for (Index i = 0; i < kLanes; ++i) row[i] = rows + std::min(v * kLanes + i, count - 1) * stride;
     Index d = 0;
     for (; d + kLanes <= width; d += kLanes) {
       Vec square[kLanes];
 #pragma GCC unroll 16
-      for (Index i = 0; i < kLanes; ++i) square[i] = factor * load(row(i) + d);
+      for (Index i = 0; i < kLanes; ++i) square[i] = load(row[i] + d);
       simd::transpose(square);
 #pragma GCC unroll 16
-      for (Index i = 0; i < kLanes; ++i) store(out + (d + i) * kVectors * kLanes, square[i]);
+      for (Index i = 0; i < kLanes; ++i) store(panel + (d + i) * kVectors * kLanes, square[i]);
     }
     for (; d < width; ++d) {
-      for (Index i = 0; i < kLanes; ++i) out[d * kVectors * kLanes + i] = factor * row(i)[d];
+      for (Index i = 0; i < kLanes; ++i) panel[d * kVectors * kLanes + i] = row[i][d];
     }
   }
 }
@@ -219,7 +239,7 @@ void dropout_panel(const AttentionOperands& a, const Head& h, const Panel& panel
     const auto row = static_cast<std::uint64_t>((h.q_begin + panel.first + r) * a.heads + h.head);
     dropout_factors(a.dropout, row, panel.seen, scratch.factor_rows + r * stride);
   }
-  to_panel<kVectors>(panel.count, panel.seen, scratch.factor_rows, stride, 1, scratch.factors);
+  to_panel<kVectors>(panel.count, panel.seen, scratch.factor_rows, stride, scratch.factors);
 }
 
 /// Where the weights of a head begin in the array of all weights.
@@ -231,9 +251,9 @@ Index weights_begin(const AttentionOperands& a, const Head& h) {
   return begin;
 }
 
-/// Scores to weights, in place, and the logarithm of each sum.
+/// Products of queries and keys to weights, in place, and the logarithm of each sum.
 template <Index kVectors>
-void softmax_panel(const Panel& panel, real* p, real* log_sums) {
+void softmax_panel(const Panel& panel, real scale, real* p, real* log_sums) {
   if (panel.seen == 0) {
     std::fill_n(log_sums, kVectors * kLanes, real{0});
     return;
@@ -245,8 +265,9 @@ void softmax_panel(const Panel& panel, real* p, real* log_sums) {
       const Vec score = load(p + k * kStride);
       largest = score > largest ? score : largest;
     }
+    largest *= scale;
     for (Index k = 0; k < panel.seen; ++k) {
-      const Vec weight = simd::exp_negative(load(p + k * kStride) - largest);
+      const Vec weight = simd::exp_negative(load(p + k * kStride) * scale - largest);
       store(p + k * kStride, weight);
       sum += weight;
     }
@@ -262,16 +283,22 @@ real scale_of(const AttentionOperands& a) { return 1 / std::sqrt(static_cast<rea
 
 void attention(const AttentionOperands& a, real* O, real* log_sum, real* weights) {
   const Index width = a.heads * a.d_head;
-  for_heads(a, false, [&](const Head& h, Scratch& scratch) {
+  const auto fetch = [&](const Head& h) {
+    fetch_rows<false>(a, h.queries, q_at(a, h, 0), a.q_stride);
+    fetch_rows<false>(a, h.keys, k_at(a, h), a.k_stride);
+    fetch_rows<false>(a, h.keys, v_at(a, h), a.v_stride);
+    fetch_rows<true>(a, h.queries, O + h.q_begin * width + h.column, width);
+  };
+  for_heads(a, false, fetch, [&](const Head& h, Scratch& scratch) {
     const RightMatrix V = right_matrix(a, h.keys, v_at(a, h), a.v_stride, scratch.copied_keys);
     for_panels(a, h, [&](const Panel& panel, auto vectors) {
       constexpr Index kVectors = vectors(), kWidth = kVectors * kLanes;
       const Index query = h.q_begin + panel.first;
-      to_panel<kVectors>(panel.count, a.d_head, q_at(a, h, panel.first), a.q_stride, scale_of(a), scratch.q);
+      to_panel<kVectors>(panel.count, a.d_head, q_at(a, h, panel.first), a.q_stride, scratch.q);
       products_with_keys<kVectors>(a, panel, k_at(a, h), a.k_stride, scratch.q, scratch.p);
       hide_later_keys<kVectors>(a, panel, scratch.p);
       alignas(64) real log_sums[kWidth];
-      softmax_panel<kVectors>(panel, scratch.p, log_sums);
+      softmax_panel<kVectors>(panel, scale_of(a), scratch.p, log_sums);
       for (Index r = 0; r < panel.count && log_sum != nullptr; ++r) {
         log_sum[(query + r) * a.heads + h.head] = log_sums[r];
       }
@@ -291,41 +318,44 @@ void attention(const AttentionOperands& a, real* O, real* log_sum, real* weights
 
 namespace {
 
-/// For `count` queries, the sums over columns of O * dO.
-template <Index kVectors>
-void row_dots(Index count, Index width, const real* O, const real* dO, Index stride, real* dots) {
-  for (Index r = 0; r < count; ++r) dots[r] = simd::dot(width, O + r * stride, dO + r * stride);
-  std::fill(dots + count, dots + kVectors * kLanes, real{0});
-}
-
-/// From scores and gradients for what multiplies V: to what multiplies V, and gradients for scores.
+/// From products of queries and keys, and gradients for what multiplies V: to what multiplies V, and gradients for those
+/// products.
 template <Index kVectors, bool kDrop>
-void softmax_panel_backward(const Panel& panel, const real* log_sums, const real* dots, const real* factors, real scale,
-                            real* p, real* d_p) {
-  for (Index v = 0; v < kVectors; ++v) {
-    const Vec shift = load(log_sums + v * kLanes), dot = load(dots + v * kLanes);
+void softmax_panel_backward(const Panel& panel, const real* log_sums, const real* factors, real scale, real* p,
+                            real* d_p) {
+  constexpr Index kStride = kVectors * kLanes;
+  for (Index v = 0; v < kVectors; ++v, p += kLanes, d_p += kLanes, factors += kDrop ? kLanes : 0) {
+    const Vec shift = load(log_sums + v * kLanes);
+    Vec mean{};
     for (Index k = 0; k < panel.seen; ++k) {
-      const Index i = (k * kVectors + v) * kLanes;
-      const Vec weight = simd::exp_negative(load(p + i) - shift);
-      Vec gradient = load(d_p + i);
-      if constexpr (kDrop) {
-        const Vec factor = load(factors + i);
-        gradient *= factor;
-        store(p + i, weight * factor);
-      } else {
-        store(p + i, weight);
-      }
-      store(d_p + i, weight * (gradient - dot) * scale);
+      const Vec weight = simd::exp_negative(load(p + k * kStride) * scale - shift);
+      store(p + k * kStride, weight);
+      if constexpr (kDrop) store(d_p + k * kStride, load(d_p + k * kStride) * load(factors + k * kStride));
+      mean += weight * load(d_p + k * kStride);
+    }
+    for (Index k = 0; k < panel.seen; ++k) {
+      const Vec weight = load(p + k * kStride);
+      store(d_p + k * kStride, weight * (load(d_p + k * kStride) - mean) * scale);
+      if constexpr (kDrop) store(p + k * kStride, weight * load(factors + k * kStride));
     }
   }
 }
 
 }  // namespace
 
-void attention_backward(const AttentionOperands& a, const real* O, const real* log_sum, const real* dO, Dst dQ, Dst dK,
+void attention_backward(const AttentionOperands& a, const real*, const real* log_sum, const real* dO, Dst dQ, Dst dK,
                         Dst dV) {
   const Index width = a.heads * a.d_head;
-  for_heads(a, true, [&](const Head& h, Scratch& scratch) {
+  const auto fetch = [&](const Head& h) {
+    fetch_rows<false>(a, h.queries, q_at(a, h, 0), a.q_stride);
+    fetch_rows<false>(a, h.keys, k_at(a, h), a.k_stride);
+    fetch_rows<false>(a, h.keys, v_at(a, h), a.v_stride);
+    fetch_rows<false>(a, h.queries, dO + h.q_begin * width + h.column, width);
+    if (dQ) fetch_rows<true>(a, h.queries, dQ.data + h.q_begin * a.q_stride + h.column, a.q_stride);
+    if (dK) fetch_rows<true>(a, h.keys, dK.data + h.k_begin * a.k_stride + h.column, a.k_stride);
+    if (dV) fetch_rows<true>(a, h.keys, dV.data + h.k_begin * a.v_stride + h.column, a.v_stride);
+  };
+  for_heads(a, true, fetch, [&](const Head& h, Scratch& scratch) {
     // A panel adds to the gradients of the keys it sees; the first one obeys the sinks' beta, as do keys it does not see.
     const auto keys_target = [&](Dst dst, Index stride, const Panel& panel) {
       real* const rows = dst.data + h.k_begin * stride + h.column;
@@ -344,21 +374,18 @@ void attention_backward(const AttentionOperands& a, const real* O, const real* l
       const Index query = h.q_begin + panel.first, count = panel.count;
       const real* const q = q_at(a, h, panel.first);
       const real* const d_o = dO + query * width + h.column;
-      to_panel<kVectors>(count, a.d_head, q, a.q_stride, scale_of(a), scratch.q);
-      to_panel<kVectors>(count, a.d_head, d_o, width, 1, scratch.d_o);
+      to_panel<kVectors>(count, a.d_head, q, a.q_stride, scratch.q);
+      to_panel<kVectors>(count, a.d_head, d_o, width, scratch.d_o);
       products_with_keys<kVectors>(a, panel, k_at(a, h), a.k_stride, scratch.q, scratch.p);
       products_with_keys<kVectors>(a, panel, v_at(a, h), a.v_stride, scratch.d_o, scratch.d_p);
       hide_later_keys<kVectors>(a, panel, scratch.p);
-      alignas(64) real log_sums[kWidth], dots[kWidth];
+      alignas(64) real log_sums[kWidth];
       for (Index r = 0; r < kWidth; ++r) log_sums[r] = log_sum[(query + std::min(r, count - 1)) * a.heads + h.head];
-      // sum_k P dP = O . dO, also with dropout (Dao et al. 2022, appendix B.4)
-      row_dots<kVectors>(count, a.d_head, O + query * width + h.column, d_o, width, dots);
       if (a.dropout.probability > 0) {
         dropout_panel<kVectors>(a, h, panel, scratch);
-        softmax_panel_backward<kVectors, true>(panel, log_sums, dots, scratch.factors, scale_of(a), scratch.p,
-                                               scratch.d_p);
+        softmax_panel_backward<kVectors, true>(panel, log_sums, scratch.factors, scale_of(a), scratch.p, scratch.d_p);
       } else {
-        softmax_panel_backward<kVectors, false>(panel, log_sums, dots, nullptr, scale_of(a), scratch.p, scratch.d_p);
+        softmax_panel_backward<kVectors, false>(panel, log_sums, nullptr, scale_of(a), scratch.p, scratch.d_p);
       }
       if (dQ) {
         sums_over_keys<kVectors>(
