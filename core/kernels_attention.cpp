@@ -1,29 +1,33 @@
-// Scaled dot-product attention on packed batches. One task is one head of one sequence; it works on blocks of queries in
-// memory of its own, so that [queries, keys] is never kept: backward makes the weights again from log_sum.
+// Scaled dot-product attention on packed batches. One task is one head of one sequence; it goes through the queries in
+// panels, and keeps [keys, queries of a panel] only: backward makes the weights again from log_sum. A panel has a query in
+// each lane of its vectors, so a softmax needs no sums across lanes, and a query's result is made of sums over its keys in
+// order: O, log_sum, weights and dQ of a query depend on its row and the keys it sees only, dK and dV on the sequence only.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 
-#include "weft/core/gemm.h"
+#include "weft/core/flops.h"
 #include "weft/core/kernels.h"
 #include "weft/core/memory.h"
 #include "weft/core/simd.h"
+#include "weft/core/small_product.h"
 #include "weft/core/threads.h"
 
 namespace weft {
 namespace {
 
-constexpr Index kBlock = 64;  // queries worked on at a time
+using simd::kLanes;
+using simd::load;
+using simd::store;
+using simd::Vec;
 
-struct PoolDelete {
-  void operator()(real* block) const { pool_free(block); }
-};
+constexpr Index kMostVectors = 2;  // of queries in a panel
+constexpr Index kMostQueries = kMostVectors * kLanes;
 
-/// Memory of one task.
-std::unique_ptr<real, PoolDelete> scratch(Index elements) {
-  return std::unique_ptr<real, PoolDelete>(
-      static_cast<real*>(pool_allocate(static_cast<std::size_t>(elements) * sizeof(real))));
-}
+Index whole_vectors(Index elements) { return (elements + kLanes - 1) / kLanes * kLanes; }
+
+// ---- tasks ----------------------------------------------------------------------------------------------------------
 
 /// One head of one sequence.
 struct Head {
@@ -32,29 +36,117 @@ struct Head {
   Index column;  // where the head begins in a row
 };
 
-/// A block of its queries: rows [first, first + count), which see keys [0, seen).
-struct Block {
+/// Some of its queries: rows [first, first + count), which see keys [0, seen).
+struct Panel {
   Index first, count, seen;
 };
 
-template <class Task>
-void for_heads(const AttentionOperands& a, Task task) {
+/// Memory for one head after the other.
+struct Scratch {
+  explicit Scratch(const AttentionOperands& a, bool backward) {
+    Index keys = 0;
+    for (std::size_t s = 0; s + 1 < a.key_offsets.size(); ++s) {
+      keys = std::max(keys, a.key_offsets[s + 1] - a.key_offsets[s]);
+    }
+    const Index width = whole_vectors(a.d_head), columns = whole_vectors(keys);
+    const bool drop = a.dropout.probability > 0, copy = width != a.d_head;
+    const Index sizes[] = {kMostQueries * width,
+                           kMostQueries * keys,
+                           backward ? kMostQueries * width : 0,
+                           backward ? kMostQueries * keys : 0,
+                           drop ? kMostQueries * columns : 0,
+                           drop ? kMostQueries * columns : 0,
+                           copy ? width * keys : 0,
+                           copy && backward ? width * kMostQueries : 0,
+                           copy && backward ? width * kMostQueries : 0};
+    real** const parts[] = {&q, &p, &d_o, &d_p, &factor_rows, &factors, &copied_keys, &copied_q, &copied_d_o};
+    Index total = 0;
+    for (const Index size : sizes) total += size;
+    memory_.reset(static_cast<real*>(pool_allocate(static_cast<std::size_t>(total) * sizeof(real))));
+    real* next = memory_.get();
+    for (std::size_t i = 0; i < std::size(sizes); next += sizes[i++]) *parts[i] = next;
+  }
+
+  // Panels [d_head or keys, queries]: queries, weights, and for backward their gradients; factors of dropout.
+  real *q, *p, *d_o, *d_p, *factors;
+  real* factor_rows;                          // [queries, keys]
+  real *copied_keys, *copied_q, *copied_d_o;  // rows of whole vectors, where d_head is no multiple of them
+
+ private:
+  struct PoolDelete {
+    void operator()(real* block) const { pool_free(block); }
+  };
+  std::unique_ptr<real, PoolDelete> memory_;
+};
+
+/// The products of queries and keys that all heads need.
+Index pairs(const AttentionOperands& a) {
+  Index sum = 0;
+  for (std::size_t s = 0; s + 1 < a.query_offsets.size(); ++s) {
+    const Index queries = a.query_offsets[s + 1] - a.query_offsets[s], keys = a.key_offsets[s + 1] - a.key_offsets[s];
+    const Index rising = std::min(queries, keys);  // with a causal mask these see one key more than the one before
+    sum += a.causal ? rising * (rising + 1) / 2 + (queries - rising) * keys : queries * keys;
+  }
+  return sum * a.heads;
+}
+
+/// Head number `index`, counting heads within sequences.
+Head head_at(const AttentionOperands& a, Index index) {
+  const auto s = static_cast<std::size_t>(index / a.heads);
+  const Index h = index % a.heads;
+  return {s,
+          h,
+          a.query_offsets[s],
+          a.query_offsets[s + 1] - a.query_offsets[s],
+          a.key_offsets[s],
+          a.key_offsets[s + 1] - a.key_offsets[s],
+          h * a.d_head};
+}
+
+/// Calls task(head, scratch) for all heads, several of them in a tile where they are small, and fetch(next head) before.
+template <class Fetch, class Task>
+void for_heads(const AttentionOperands& a, bool backward, Fetch fetch, Task task) {
   const Index sequences = static_cast<Index>(a.query_offsets.size()) - 1;
-  parallel_for(sequences * a.heads, 1, [&](Index index, Index) {
-    const auto s = static_cast<std::size_t>(index / a.heads);
-    const Index h = index % a.heads;
-    task(Head{s, h, a.query_offsets[s], a.query_offsets[s + 1] - a.query_offsets[s], a.key_offsets[s],
-              a.key_offsets[s + 1] - a.key_offsets[s], h * a.d_head});
+  const Index count = sequences * a.heads, products = pairs(a) * a.d_head;
+  count_flops((backward ? 8 : 4) * products);
+  if (count == 0) return;
+  constexpr Index kTileProducts = 500'000, kLeastTiles = 16;
+  const Index small_enough = std::max<Index>(1, count / kLeastTiles);
+  const Index tile = std::clamp<Index>(kTileProducts / (products / count + 1), 1, small_enough);
+  parallel_for(count, tile, [&](Index begin, Index end) {
+    Scratch scratch(a, backward);
+    for (Index index = begin; index < end; ++index) {
+      if (index + 1 < end) fetch(head_at(a, index + 1));
+      task(head_at(a, index), scratch);
+    }
   });
 }
 
-template <class Work>
-void for_blocks(const AttentionOperands& a, const Head& head, Work work) {
-  for (Index first = 0; first < head.queries; first += kBlock) {
-    const Index count = std::min(kBlock, head.queries - first);
-    work(Block{first, count, a.causal ? std::min(first + count, head.keys) : head.keys});
+/// Asks for the columns of a head in `count` rows, to be read or written soon. Short sequences are a few lines here and a
+/// few there, which the CPU does not foresee; it does foresee long ones, which would also be too much at once.
+template <bool kWrite>
+void fetch_rows(const AttentionOperands& a, Index count, const real* rows, Index stride) {
+  constexpr Index kMostRows = 64;
+  for (Index r = 0; r < std::min(count, kMostRows); ++r) {
+    for (Index d = 0; d < a.d_head; d += kLanes) __builtin_prefetch(rows + r * stride + d, kWrite);
   }
 }
+
+/// Calls work(panel, vectors) for all queries of a head; the number of vectors is a Fixed.
+template <class Work>
+void for_panels(const AttentionOperands& a, const Head& head, Work work) {
+  for (Index first = 0; first < head.queries; first += kMostQueries) {
+    const Index count = std::min(kMostQueries, head.queries - first);
+    const Panel panel{first, count, a.causal ? std::min(first + count, head.keys) : head.keys};
+    if (count > kLanes) {
+      work(panel, Fixed<2>());
+    } else {
+      work(panel, Fixed<1>());
+    }
+  }
+}
+
+// ---- steps ----------------------------------------------------------------------------------------------------------
 
 const real* q_at(const AttentionOperands& a, const Head& h, Index row) {
   return a.Q + (h.q_begin + row) * a.q_stride + h.column;
@@ -62,15 +154,92 @@ const real* q_at(const AttentionOperands& a, const Head& h, Index row) {
 const real* k_at(const AttentionOperands& a, const Head& h) { return a.K + h.k_begin * a.k_stride + h.column; }
 const real* v_at(const AttentionOperands& a, const Head& h) { return a.V + h.k_begin * a.v_stride + h.column; }
 
-/// How many keys query `row` of the sequence sees.
-Index seen_by(const AttentionOperands& a, const Block& block, Index row) {
-  return a.causal ? std::min(row + 1, block.seen) : block.seen;
+/// panel[d, r] = rows[r, d] for `count` rows of `width` columns; lanes without a row repeat the last one.
+template <Index kVectors>
+void to_panel(Index count, Index width, const real* rows, Index stride, real* panel) {
+  for (Index v = 0; v < kVectors; ++v, panel += kLanes) {
+    const real* row[kLanes];
+    for (Index i = 0; i < kLanes; ++i) row[i] = rows + std::min(v * kLanes + i, count - 1) * stride;
+    Index d = 0;
+    for (; d + kLanes <= width; d += kLanes) {
+      Vec square[kLanes];
+#pragma GCC unroll 16
+      for (Index i = 0; i < kLanes; ++i) square[i] = load(row[i] + d);
+      simd::transpose(square);
+#pragma GCC unroll 16
+      for (Index i = 0; i < kLanes; ++i) store(panel + (d + i) * kVectors * kLanes, square[i]);
+    }
+    for (; d < width; ++d) {
+      for (Index i = 0; i < kLanes; ++i) panel[d * kVectors * kLanes + i] = row[i][d];
+    }
+  }
 }
 
-/// S [count, seen] = Q K^T / sqrt(d_head).
-void scores(const AttentionOperands& a, const Head& h, const Block& block, real* S) {
-  gemm_serial(block.count, block.seen, a.d_head, 1 / std::sqrt(static_cast<real>(a.d_head)),
-              {q_at(a, h, block.first), a.q_stride}, {k_at(a, h), a.k_stride, true}, 0, S, block.seen);
+/// Rows that may be read in whole vectors: these, or a copy filled up with zeros.
+RightMatrix right_matrix(const AttentionOperands& a, Index count, const real* rows, Index stride, real* copy) {
+  const Index width = whole_vectors(a.d_head);
+  if (width == a.d_head) return {rows, stride};
+  for (Index r = 0; r < count; ++r) {
+    std::copy_n(rows + r * stride, a.d_head, copy + r * width);
+    std::fill(copy + r * width + a.d_head, copy + (r + 1) * width, real{0});
+  }
+  return {copy, width};
+}
+
+/// panel[k, r] = keys[k] . queries[r] for the keys that are seen, where the queries are a panel too.
+template <Index kVectors>
+void products_with_keys(const AttentionOperands& a, const Panel& panel, const real* keys, Index stride,
+                        const real* queries, real* out) {
+  constexpr Index kWidth = kVectors * kLanes;
+  small_product(panel.seen, LeftMatrix<Index, Fixed<1>>{keys, stride, {}}, {queries, kWidth}, {out, kWidth, kWidth, 0},
+                [&](Index, Index) {
+                  return DepthRange{0, a.d_head};
+                });
+}
+
+/// rows[r] = sum over k of panel[k, r] * keys[k] + beta * rows[r], for keys that row r sees.
+template <Index kVectors>
+void sums_over_keys(const AttentionOperands& a, const Panel& panel, const real* weights, const RightMatrix& keys,
+                    const ProductTarget& rows) {
+  small_product(panel.count, LeftMatrix<Fixed<1>, Fixed<kVectors * kLanes>>{weights, {}, {}}, keys, rows,
+                [&](Index first, Index count) {
+                  return DepthRange{0, a.causal ? std::min(panel.first + first + count, panel.seen) : panel.seen};
+                });
+}
+
+/// keys[k] = sum over r of panel[k, r] * rows[r] + beta * keys[k], for the rows that see key k.
+template <Index kVectors>
+void sums_over_queries(const AttentionOperands& a, const Panel& panel, const real* weights, const RightMatrix& rows,
+                       const ProductTarget& keys) {
+  small_product(panel.seen, LeftMatrix<Fixed<kVectors * kLanes>, Fixed<1>>{weights, {}, {}}, rows, keys,
+                [&](Index first, Index) {
+                  return DepthRange{a.causal ? std::max<Index>(0, first - panel.first) : 0, panel.count};
+                });
+}
+
+/// Gives the keys that a causal mask hides from a query a score of minus infinity.
+template <Index kVectors>
+void hide_later_keys(const AttentionOperands& a, const Panel& panel, real* scores) {
+  if (!a.causal) return;
+  const Vec lanes = simd::lane_numbers(), hidden = Vec{} - std::numeric_limits<real>::infinity();
+  for (Index k = panel.first + 1; k < panel.seen; ++k) {
+    for (Index v = 0; v < kVectors; ++v) {
+      real* const score = scores + (k * kVectors + v) * kLanes;
+      const auto first_seeing = static_cast<real>(k - panel.first - v * kLanes);
+      store(score, lanes < Vec{} + first_seeing ? hidden : load(score));
+    }
+  }
+}
+
+/// The factors of dropout, in a panel [keys seen, queries].
+template <Index kVectors>
+void dropout_panel(const AttentionOperands& a, const Head& h, const Panel& panel, const Scratch& scratch) {
+  const Index stride = whole_vectors(panel.seen);
+  for (Index r = 0; r < panel.count; ++r) {
+    const auto row = static_cast<std::uint64_t>((h.q_begin + panel.first + r) * a.heads + h.head);
+    dropout_factors(a.dropout, row, panel.seen, scratch.factor_rows + r * stride);
+  }
+  to_panel<kVectors>(panel.count, panel.seen, scratch.factor_rows, stride, scratch.factors);
 }
 
 /// Where the weights of a head begin in the array of all weights.
@@ -82,115 +251,154 @@ Index weights_begin(const AttentionOperands& a, const Head& h) {
   return begin;
 }
 
-/// The row number of dropout for a query.
-std::uint64_t dropout_row(const AttentionOperands& a, const Head& h, Index row) {
-  return static_cast<std::uint64_t>((h.q_begin + row) * a.heads + h.head);
+/// Products of queries and keys to weights, in place, and the logarithm of each sum.
+template <Index kVectors>
+void softmax_panel(const Panel& panel, real scale, real* p, real* log_sums) {
+  if (panel.seen == 0) {
+    std::fill_n(log_sums, kVectors * kLanes, real{0});
+    return;
+  }
+  for (Index v = 0; v < kVectors; ++v, p += kLanes, log_sums += kLanes) {
+    constexpr Index kStride = kVectors * kLanes;
+    Vec largest = load(p), sum{};
+    for (Index k = 1; k < panel.seen; ++k) {
+      const Vec score = load(p + k * kStride);
+      largest = score > largest ? score : largest;
+    }
+    largest *= scale;
+    for (Index k = 0; k < panel.seen; ++k) {
+      const Vec weight = simd::exp_negative(load(p + k * kStride) * scale - largest);
+      store(p + k * kStride, weight);
+      sum += weight;
+    }
+    const Vec inverse = 1 / sum;
+    for (Index k = 0; k < panel.seen; ++k) store(p + k * kStride, load(p + k * kStride) * inverse);
+    for (Index lane = 0; lane < kLanes; ++lane) log_sums[lane] = largest[lane] + std::log(sum[lane]);
+  }
 }
+
+real scale_of(const AttentionOperands& a) { return 1 / std::sqrt(static_cast<real>(a.d_head)); }
 
 }  // namespace
 
 void attention(const AttentionOperands& a, real* O, real* log_sum, real* weights) {
   const Index width = a.heads * a.d_head;
-  for_heads(a, [&](const Head& h) {
-    real* const head_weights = weights != nullptr ? weights + weights_begin(a, h) : nullptr;
-    const auto memory = scratch(std::min(kBlock, h.queries) * h.keys + h.keys);
-    real* const S = memory.get();
-    real* const factors = S + std::min(kBlock, h.queries) * h.keys;
-    for_blocks(a, h, [&](const Block& block) {
-      scores(a, h, block, S);
-      for (Index r = 0; r < block.count; ++r) {
-        real* row = S + r * block.seen;
-        const Index seen = seen_by(a, block, block.first + r), query = h.q_begin + block.first + r;
-        const real largest = simd::max(seen, row);
-#pragma omp simd
-        for (Index k = 0; k < seen; ++k) row[k] = simd::exp(row[k] - largest);
-        const real sum = simd::sum(seen, row), inverse = seen == 0 ? 0 : 1 / sum;
-#pragma omp simd
-        for (Index k = 0; k < seen; ++k) row[k] *= inverse;
-        std::fill(row + seen, row + block.seen, real{0});
-        if (log_sum != nullptr) log_sum[query * a.heads + h.head] = seen == 0 ? 0 : largest + std::log(sum);
-        if (head_weights != nullptr) {
-          real* out = head_weights + (block.first + r) * h.keys;
-          std::copy(row, row + block.seen, out);
-          std::fill(out + block.seen, out + h.keys, real{0});
-        }
-        if (a.dropout.probability > 0) {
-          dropout_factors(a.dropout, dropout_row(a, h, block.first + r), seen, factors);
-#pragma omp simd
-          for (Index k = 0; k < seen; ++k) row[k] *= factors[k];
-        }
+  const auto fetch = [&](const Head& h) {
+    fetch_rows<false>(a, h.queries, q_at(a, h, 0), a.q_stride);
+    fetch_rows<false>(a, h.keys, k_at(a, h), a.k_stride);
+    fetch_rows<false>(a, h.keys, v_at(a, h), a.v_stride);
+    fetch_rows<true>(a, h.queries, O + h.q_begin * width + h.column, width);
+  };
+  for_heads(a, false, fetch, [&](const Head& h, Scratch& scratch) {
+    const RightMatrix V = right_matrix(a, h.keys, v_at(a, h), a.v_stride, scratch.copied_keys);
+    for_panels(a, h, [&](const Panel& panel, auto vectors) {
+      constexpr Index kVectors = vectors(), kWidth = kVectors * kLanes;
+      const Index query = h.q_begin + panel.first;
+      to_panel<kVectors>(panel.count, a.d_head, q_at(a, h, panel.first), a.q_stride, scratch.q);
+      products_with_keys<kVectors>(a, panel, k_at(a, h), a.k_stride, scratch.q, scratch.p);
+      hide_later_keys<kVectors>(a, panel, scratch.p);
+      alignas(64) real log_sums[kWidth];
+      softmax_panel<kVectors>(panel, scale_of(a), scratch.p, log_sums);
+      for (Index r = 0; r < panel.count && log_sum != nullptr; ++r) {
+        log_sum[(query + r) * a.heads + h.head] = log_sums[r];
       }
-      gemm_serial(block.count, a.d_head, block.seen, 1, {S, block.seen}, {v_at(a, h), a.v_stride}, 0,
-                  O + (h.q_begin + block.first) * width + h.column, width);
+      for (Index r = 0; r < panel.count && weights != nullptr; ++r) {
+        real* const out = weights + weights_begin(a, h) + (panel.first + r) * h.keys;
+        for (Index k = 0; k < h.keys; ++k) out[k] = k < panel.seen ? scratch.p[k * kWidth + r] : 0;
+      }
+      if (a.dropout.probability > 0) {
+        dropout_panel<kVectors>(a, h, panel, scratch);
+#pragma omp simd
+        for (Index i = 0; i < panel.seen * kWidth; ++i) scratch.p[i] *= scratch.factors[i];
+      }
+      sums_over_keys<kVectors>(a, panel, scratch.p, V, {O + query * width + h.column, width, a.d_head, 0});
     });
   });
 }
 
-void attention_backward(const AttentionOperands& a, const real* O, const real* log_sum, const real* dO, Dst dQ, Dst dK,
+namespace {
+
+/// From products of queries and keys, and gradients for what multiplies V: to what multiplies V, and gradients for those
+/// products.
+template <Index kVectors, bool kDrop>
+void softmax_panel_backward(const Panel& panel, const real* log_sums, const real* factors, real scale, real* p,
+                            real* d_p) {
+  constexpr Index kStride = kVectors * kLanes;
+  for (Index v = 0; v < kVectors; ++v, p += kLanes, d_p += kLanes, factors += kDrop ? kLanes : 0) {
+    const Vec shift = load(log_sums + v * kLanes);
+    Vec mean{};
+    for (Index k = 0; k < panel.seen; ++k) {
+      const Vec weight = simd::exp_negative(load(p + k * kStride) * scale - shift);
+      store(p + k * kStride, weight);
+      if constexpr (kDrop) store(d_p + k * kStride, load(d_p + k * kStride) * load(factors + k * kStride));
+      mean += weight * load(d_p + k * kStride);
+    }
+    for (Index k = 0; k < panel.seen; ++k) {
+      const Vec weight = load(p + k * kStride);
+      store(d_p + k * kStride, weight * (load(d_p + k * kStride) - mean) * scale);
+      if constexpr (kDrop) store(p + k * kStride, weight * load(factors + k * kStride));
+    }
+  }
+}
+
+}  // namespace
+
+void attention_backward(const AttentionOperands& a, const real*, const real* log_sum, const real* dO, Dst dQ, Dst dK,
                         Dst dV) {
   const Index width = a.heads * a.d_head;
-  const real scale = 1 / std::sqrt(static_cast<real>(a.d_head));
-  for_heads(a, [&](const Head& h) {
-    const Index most = std::min(kBlock, h.queries);
-    const auto memory = scratch(2 * most * h.keys + h.keys);
-    real* const P = memory.get();        // weights, then what multiplies V
-    real* const dS = P + most * h.keys;  // gradient of the weights, then of the scores
-    real* const factors = dS + most * h.keys;
-    // A block adds to the gradients of all keys; the first block obeys the sinks' beta, or clears keys it does not see.
-    const auto clear_unseen = [&](Dst dst, Index stride, Index seen) {
-      for (Index k = seen; k < h.keys; ++k) {
-        real* row = dst.data + (h.k_begin + k) * stride + h.column;
-        for (Index d = 0; d < a.d_head; ++d) row[d] = dst.beta == 0 ? 0 : dst.beta * row[d];
+  const auto fetch = [&](const Head& h) {
+    fetch_rows<false>(a, h.queries, q_at(a, h, 0), a.q_stride);
+    fetch_rows<false>(a, h.keys, k_at(a, h), a.k_stride);
+    fetch_rows<false>(a, h.keys, v_at(a, h), a.v_stride);
+    fetch_rows<false>(a, h.queries, dO + h.q_begin * width + h.column, width);
+    if (dQ) fetch_rows<true>(a, h.queries, dQ.data + h.q_begin * a.q_stride + h.column, a.q_stride);
+    if (dK) fetch_rows<true>(a, h.keys, dK.data + h.k_begin * a.k_stride + h.column, a.k_stride);
+    if (dV) fetch_rows<true>(a, h.keys, dV.data + h.k_begin * a.v_stride + h.column, a.v_stride);
+  };
+  for_heads(a, true, fetch, [&](const Head& h, Scratch& scratch) {
+    // A panel adds to the gradients of the keys it sees; the first one obeys the sinks' beta, as do keys it does not see.
+    const auto keys_target = [&](Dst dst, Index stride, const Panel& panel) {
+      real* const rows = dst.data + h.k_begin * stride + h.column;
+      for (Index k = panel.seen; k < h.keys && panel.first == 0; ++k) {
+        for (Index d = 0; d < a.d_head; ++d) rows[k * stride + d] = dst.beta == 0 ? 0 : dst.beta * rows[k * stride + d];
       }
+      return ProductTarget{rows, stride, a.d_head, panel.first == 0 ? dst.beta : 1};
     };
     if (h.queries == 0) {
-      if (dK) clear_unseen(dK, a.k_stride, 0);
-      if (dV) clear_unseen(dV, a.v_stride, 0);
+      if (dK) keys_target(dK, a.k_stride, {0, 0, 0});
+      if (dV) keys_target(dV, a.v_stride, {0, 0, 0});
     }
-    for_blocks(a, h, [&](const Block& block) {
-      const Index row_at = (h.q_begin + block.first) * width + h.column;
-      scores(a, h, block, P);
-      gemm_serial(block.count, block.seen, a.d_head, 1, {dO + row_at, width}, {v_at(a, h), a.v_stride, true}, 0, dS,
-                  block.seen);
-      for (Index r = 0; r < block.count; ++r) {
-        real* p = P + r * block.seen;
-        real* ds = dS + r * block.seen;
-        const Index seen = seen_by(a, block, block.first + r), query = h.q_begin + block.first + r;
-        const real shift = log_sum[query * a.heads + h.head];
-        // sum_k P dP = O . dO, also with dropout (Dao et al. 2022, appendix B.4)
-        const real mean = simd::dot(a.d_head, O + row_at + r * width, dO + row_at + r * width);
-        if (a.dropout.probability > 0) {
-          dropout_factors(a.dropout, dropout_row(a, h, block.first + r), seen, factors);
-#pragma omp simd
-          for (Index k = 0; k < seen; ++k) {
-            const real weight = simd::exp(p[k] - shift);
-            ds[k] = weight * (ds[k] * factors[k] - mean) * scale;
-            p[k] = weight * factors[k];
-          }
-        } else {
-#pragma omp simd
-          for (Index k = 0; k < seen; ++k) {
-            p[k] = simd::exp(p[k] - shift);
-            ds[k] = p[k] * (ds[k] - mean) * scale;
-          }
-        }
-        std::fill(p + seen, p + block.seen, real{0});
-        std::fill(ds + seen, ds + block.seen, real{0});
+    const RightMatrix K = right_matrix(a, h.keys, k_at(a, h), a.k_stride, scratch.copied_keys);
+    for_panels(a, h, [&](const Panel& panel, auto vectors) {
+      constexpr Index kVectors = vectors(), kWidth = kVectors * kLanes;
+      const Index query = h.q_begin + panel.first, count = panel.count;
+      const real* const q = q_at(a, h, panel.first);
+      const real* const d_o = dO + query * width + h.column;
+      to_panel<kVectors>(count, a.d_head, q, a.q_stride, scratch.q);
+      to_panel<kVectors>(count, a.d_head, d_o, width, scratch.d_o);
+      products_with_keys<kVectors>(a, panel, k_at(a, h), a.k_stride, scratch.q, scratch.p);
+      products_with_keys<kVectors>(a, panel, v_at(a, h), a.v_stride, scratch.d_o, scratch.d_p);
+      hide_later_keys<kVectors>(a, panel, scratch.p);
+      alignas(64) real log_sums[kWidth];
+      for (Index r = 0; r < kWidth; ++r) log_sums[r] = log_sum[(query + std::min(r, count - 1)) * a.heads + h.head];
+      if (a.dropout.probability > 0) {
+        dropout_panel<kVectors>(a, h, panel, scratch);
+        softmax_panel_backward<kVectors, true>(panel, log_sums, scratch.factors, scale_of(a), scratch.p, scratch.d_p);
+      } else {
+        softmax_panel_backward<kVectors, false>(panel, log_sums, nullptr, scale_of(a), scratch.p, scratch.d_p);
       }
-      const bool first = block.first == 0;
       if (dQ) {
-        gemm_serial(block.count, a.d_head, block.seen, 1, {dS, block.seen}, {k_at(a, h), a.k_stride}, dQ.beta,
-                    dQ.data + (h.q_begin + block.first) * a.q_stride + h.column, a.q_stride);
+        sums_over_keys<kVectors>(
+            a, panel, scratch.d_p, K,
+            {dQ.data + (h.q_begin + panel.first) * a.q_stride + h.column, a.q_stride, a.d_head, dQ.beta});
       }
       if (dK) {
-        if (first) clear_unseen(dK, a.k_stride, block.seen);
-        gemm_serial(block.seen, a.d_head, block.count, 1, {dS, block.seen, true}, {q_at(a, h, block.first), a.q_stride},
-                    first ? dK.beta : 1, dK.data + h.k_begin * a.k_stride + h.column, a.k_stride);
+        sums_over_queries<kVectors>(a, panel, scratch.d_p, right_matrix(a, count, q, a.q_stride, scratch.copied_q),
+                                    keys_target(dK, a.k_stride, panel));
       }
       if (dV) {
-        if (first) clear_unseen(dV, a.v_stride, block.seen);
-        gemm_serial(block.seen, a.d_head, block.count, 1, {P, block.seen, true}, {dO + row_at, width},
-                    first ? dV.beta : 1, dV.data + h.k_begin * a.v_stride + h.column, a.v_stride);
+        sums_over_queries<kVectors>(a, panel, scratch.p, right_matrix(a, count, d_o, width, scratch.copied_d_o),
+                                    keys_target(dV, a.v_stride, panel));
       }
     });
   });

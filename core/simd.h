@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "weft/core/types.h"
 
@@ -20,6 +22,46 @@ inline Vec load(const real* p) {
   Vec v;
   std::memcpy(&v, p, sizeof v);
   return v;
+}
+
+inline void store(real* p, Vec v) { std::memcpy(p, &v, sizeof v); }
+
+/// Integers of the size of the elements.
+using IntVec = std::conditional_t<sizeof(real) == 4, std::int32_t, std::int64_t> __attribute__((vector_size(64)));
+
+/// 0, 1, 2, ...
+inline Vec lane_numbers() {
+  Vec v;
+  for (Index i = 0; i < kLanes; ++i) v[i] = static_cast<real>(i);
+  return v;
+}
+
+/// Of every block of 2 kDistance lanes, the low (or high) half of a followed by that of b.
+template <Index kDistance, bool kHigh, std::size_t... kLane>
+inline Vec merge_halves(Vec a, Vec b, std::index_sequence<kLane...>) {
+  constexpr auto source = [](Index lane) {
+    const bool from_b = (lane & kDistance) != 0;
+    return static_cast<int>((from_b ? lane - kDistance + kLanes : lane) + (kHigh ? kDistance : 0));
+  };
+#ifdef __clang__
+  return __builtin_shufflevector(a, b, source(static_cast<Index>(kLane))...);
+#else
+  return __builtin_shuffle(a, b, IntVec{source(static_cast<Index>(kLane))...});
+#endif
+}
+
+/// Transposes a square of kLanes vectors, whose halves of blocks change places, from single lanes on.
+template <Index kDistance = 1>
+inline void transpose(Vec (&rows)[kLanes]) {
+  constexpr auto kAll = std::make_index_sequence<static_cast<std::size_t>(kLanes)>();
+#pragma GCC unroll 16
+  for (Index i = 0; i < kLanes; ++i) {
+    if ((i & kDistance) != 0) continue;
+    const Vec a = rows[i], b = rows[i + kDistance];
+    rows[i] = merge_halves<kDistance, false>(a, b, kAll);
+    rows[i + kDistance] = merge_halves<kDistance, true>(a, b, kAll);
+  }
+  if constexpr (2 * kDistance < kLanes) transpose<2 * kDistance>(rows);
 }
 
 /// The sum of the lanes, pairwise.
@@ -121,6 +163,29 @@ inline float exp(float x) {
   return x > high ? std::numeric_limits<float>::infinity() : result;
 }
 inline double exp(double x) { return std::exp(x); }
+
+/// e^x of each lane where x <= 0 (or just above), as exp() does it; 0 below -87.3 (-708 in double), NaN for NaN.
+inline Vec exp_negative(Vec x) {
+#ifdef WEFT_DOUBLE
+  for (Index i = 0; i < kLanes; ++i) x[i] = std::exp(x[i]);
+  return x;
+#else
+  const Vec low = Vec{} - 87.33654f, magic = Vec{} + 12582912.0f;
+  const Vec bounded = x < low ? low : x;
+  const Vec shifted = bounded * 1.44269504f + magic;
+  const Vec n = shifted - magic;
+  const Vec r = (bounded - n * 0.693359375f) - n * -2.12194440e-4f;
+  Vec p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = (p * r * r + r) + 1.0f;
+  const IntVec exponent = std::bit_cast<IntVec>(shifted) - std::bit_cast<std::int32_t>(12582912.0f);
+  const Vec power = std::bit_cast<Vec>((exponent + 127) << 23);
+  return x < low ? Vec{} : p * power;
+#endif
+}
 
 /// 1 / (1 + e^-x).
 inline real sigmoid(real x) { return real{1} / (real{1} + exp(-x)); }
