@@ -56,6 +56,8 @@ void binary_backward_a(Binary function, Spread spread, Index T, Index D, const r
 void binary_backward_b(Binary function, Spread spread, Index T, Index D, const real* a, const real* b, const real* dy,
                        Dst db);
 
+// ---- dropout (kernels_dropout.cpp) ----------------------------------------------------------------------------------
+
 /// The factor, 0 or 1 / (1 - p), of the first `columns` columns of a row.
 void dropout_factors(const DropoutMask& dropout, std::uint64_t row, Index columns, real* factors);
 /// y = x * factors, for x [T, D].
