@@ -70,18 +70,10 @@ Var add_norm(const Var& x, const Var& y, const Var& gain, const Var& shift, real
   return tape->record("add_norm", std::move(result),
                       [=, x = x.slot(), y = y.slot(), gain = gain.slot(), shift = shift.slot(), G = gain.value()](
                           const Tensor& dy, Tape& t) {
-                        Tensor ds = x || y ? Tensor(dy.shape()) : Tensor();
-                        const Dst dgain = t.sink(gain),
-                                  dshift = t.sink(shift);  // in the kernel's order: they may be one variable
-                        layer_norm_backward(T, D, sum.data(), G.data(), mean.data(), rstd.data(), dy.data(),
-                                            {ds.data(), 0}, dgain, dshift);
-                        if (!x && !y) return;
-                        if (dropout.probability > 0) {
-                          dropout_rows(dropout, T, D, ds.data(), t.sink(y));
-                        } else {
-                          t.give(y, ds);
-                        }
-                        t.give(x, ds);
+                        // In this order, which is the kernel's: any of them may be one variable.
+                        const Dst dx = t.sink(x), dz = t.sink(y), dgain = t.sink(gain), dshift = t.sink(shift);
+                        add_norm_backward(dropout, T, D, sum.data(), G.data(), mean.data(), rstd.data(), dy.data(), dx,
+                                          dz, dgain, dshift);
                       });
 }
 

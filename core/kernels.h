@@ -56,6 +56,8 @@ void binary_backward_a(Binary function, Spread spread, Index T, Index D, const r
 void binary_backward_b(Binary function, Spread spread, Index T, Index D, const real* a, const real* b, const real* dy,
                        Dst db);
 
+// ---- dropout (kernels_dropout.cpp) ----------------------------------------------------------------------------------
+
 /// The factor, 0 or 1 / (1 - p), of the first `columns` columns of a row.
 void dropout_factors(const DropoutMask& dropout, std::uint64_t row, Index columns, real* factors);
 /// y = x * factors, for x [T, D].
@@ -94,16 +96,6 @@ void softmax_backward(Index T, Index D, const real* y, const real* dy, Dst dx);
 void log_softmax(Index T, Index D, const real* x, real* y);
 void log_softmax_backward(Index T, Index D, const real* y, const real* dy, Dst dx);
 
-/// y = (x - mean) * rstd * gain + shift; mean and rstd [T] are kept unless null.
-void layer_norm(Index T, Index D, const real* x, const real* gain, const real* shift, real epsilon, real* y, real* mean,
-                real* rstd);
-/// The same of x + z * factors, a sum that is kept in `s` [T, D].
-void add_norm(const DropoutMask& dropout, Index T, Index D, const real* x, const real* z, const real* gain,
-              const real* shift, real epsilon, real* s, real* y, real* mean, real* rstd);
-/// dx, dgain, dshift of layer_norm. `x` is what was normalised.
-void layer_norm_backward(Index T, Index D, const real* x, const real* gain, const real* mean, const real* rstd,
-                         const real* dy, Dst dx, Dst dgain, Dst dshift);
-
 /// What cross_entropy_rows sums up.
 struct CrossEntropySums {
   double loss = 0;                     ///< with label smoothing
@@ -114,6 +106,21 @@ struct CrossEntropySums {
 /// logits; it may be the logits themselves.
 CrossEntropySums cross_entropy_rows(Index T, Index V, const real* logits, const TokenId* targets, real label_smoothing,
                                     real factor, real* dlogits);
+
+// ---- layer normalisation (kernels_norm.cpp) -------------------------------------------------------------------------
+
+/// y = (x - mean) * rstd * gain + shift; mean and rstd [T] are kept unless null.
+void layer_norm(Index T, Index D, const real* x, const real* gain, const real* shift, real epsilon, real* y, real* mean,
+                real* rstd);
+/// The same of x + z * factors, a sum that is kept in `s` [T, D].
+void add_norm(const DropoutMask& dropout, Index T, Index D, const real* x, const real* z, const real* gain,
+              const real* shift, real epsilon, real* s, real* y, real* mean, real* rstd);
+/// dx, dgain, dshift of layer_norm. `x` is what was normalised.
+void layer_norm_backward(Index T, Index D, const real* x, const real* gain, const real* mean, const real* rstd,
+                         const real* dy, Dst dx, Dst dgain, Dst dshift);
+/// ds, dgain, dshift of add_norm, with ds to dx and ds * factors to dz, in this order where they are one.
+void add_norm_backward(const DropoutMask& dropout, Index T, Index D, const real* s, const real* gain, const real* mean,
+                       const real* rstd, const real* dy, Dst dx, Dst dz, Dst dgain, Dst dshift);
 
 // ---- sequences (kernels_sequence.cpp) --------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-// Kernels that normalise rows: softmax, LayerNorm, cross-entropy.
+// Kernels that look at whole rows of logits: softmax and cross-entropy.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -32,16 +32,6 @@ void put(Index n, Dst dst, Index start, Value value) {
 #pragma omp simd
     for (Index i = 0; i < n; ++i) out[i] = beta * out[i] + value(i);
   }
-}
-
-/// Normalises one row; returns mean and 1 / sqrt(variance + epsilon).
-std::array<real, 2> norm_row(Index D, const real* x, const real* gain, const real* shift, real epsilon, real* y) {
-  const real mean = simd::sum(D, x) / static_cast<real>(D);
-  const real variance = simd::sum_of_squares(D, x, mean) / static_cast<real>(D);
-  const real rstd = 1 / std::sqrt(variance + epsilon);
-#pragma omp simd
-  for (Index d = 0; d < D; ++d) y[d] = (x[d] - mean) * rstd * gain[d] + shift[d];
-  return {mean, rstd};
 }
 
 }  // namespace
@@ -84,63 +74,6 @@ void log_softmax_backward(Index T, Index D, const real* y, const real* dy, Dst d
       const real total = simd::sum(D, dy + start);
       put(D, dx, start, [=](Index d) { return dy[start + d] - simd::exp(y[start + d]) * total; });
     }
-  });
-}
-
-void layer_norm(Index T, Index D, const real* x, const real* gain, const real* shift, real epsilon, real* y, real* mean,
-                real* rstd) {
-  parallel_for(T, row_tile(D), [&](Index begin, Index end) {
-    for (Index t = begin; t < end; ++t) {
-      const auto [m, r] = norm_row(D, x + t * D, gain, shift, epsilon, y + t * D);
-      if (mean != nullptr) mean[t] = m;
-      if (rstd != nullptr) rstd[t] = r;
-    }
-  });
-}
-
-void add_norm(const DropoutMask& dropout, Index T, Index D, const real* x, const real* z, const real* gain,
-              const real* shift, real epsilon, real* s, real* y, real* mean, real* rstd) {
-  residual_rows(dropout, T, D, x, z, s);
-  layer_norm(T, D, s, gain, shift, epsilon, y, mean, rstd);
-}
-
-void layer_norm_backward(Index T, Index D, const real* x, const real* gain, const real* mean, const real* rstd,
-                         const real* dy, Dst dx, Dst dgain, Dst dshift) {
-  if (dx) {
-    parallel_for(T, row_tile(D), [&](Index begin, Index end) {
-      for (Index t = begin; t < end; ++t) {
-        const real* row = x + t * D;
-        const real* g = dy + t * D;
-        const real m = mean[t], r = rstd[t];
-        // With n = (x - m) r and h = dy * gain: dx = r (h - mean(h) - n mean(h n)).
-        const real inverse = 1 / static_cast<real>(D);
-        const real mean_h = simd::dot(D, g, gain) * inverse;
-        const real mean_hn =
-            simd::reduce(
-                D, [=](Index d) { return simd::load(g + d) * simd::load(gain + d) * (simd::load(row + d) - m); },
-                [=](Index d) { return g[d] * gain[d] * (row[d] - m); }) *
-            r * inverse;
-        put(D, dx, t * D, [=](Index d) { return r * (g[d] * gain[d] - mean_h - (row[d] - m) * r * mean_hn); });
-      }
-    });
-  }
-  if (!dgain && !dshift) return;
-  constexpr Index kColumns = 64;
-  parallel_for(D, kColumns, [&](Index begin, Index end) {  // each tile of columns adds up all rows in order
-    std::array<real, kColumns> gains{}, shifts{};
-    const Index width = end - begin;
-    for (Index t = 0; t < T; ++t) {
-      const real* row = x + t * D + begin;
-      const real* g = dy + t * D + begin;
-      const real m = mean[t], r = rstd[t];
-#pragma omp simd
-      for (Index d = 0; d < width; ++d) {
-        gains[static_cast<std::size_t>(d)] += g[d] * ((row[d] - m) * r);
-        shifts[static_cast<std::size_t>(d)] += g[d];
-      }
-    }
-    if (dgain) put(width, dgain, begin, [&](Index d) { return gains[static_cast<std::size_t>(d)]; });
-    if (dshift) put(width, dshift, begin, [&](Index d) { return shifts[static_cast<std::size_t>(d)]; });
   });
 }
 

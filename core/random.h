@@ -8,18 +8,22 @@
 
 namespace weft {
 
-/// Philox4x32-10, a counter-based generator: four 32-bit words for each 128-bit counter and 64-bit key.
-/// Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
+/// What Philox4x32 multiplies by, and what its key's words grow by from round to round.
+constexpr std::uint32_t kPhiloxFactors[2] = {0xD2511F53u, 0xCD9E8D57u}, kPhiloxSteps[2] = {0x9E3779B9u, 0xBB67AE85u};
+
+/// Philox4x32, a counter-based generator: four 32-bit words for each 128-bit counter and 64-bit key. By default with the
+/// ten rounds of Philox4x32-10. Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
+template <int kRounds = 10>
 inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::uint64_t key) {
   auto k0 = static_cast<std::uint32_t>(key);
   auto k1 = static_cast<std::uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * counter[0];
-    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * counter[2];
+  for (int round = 0; round < kRounds; ++round) {
+    const std::uint64_t p0 = std::uint64_t{kPhiloxFactors[0]} * counter[0];
+    const std::uint64_t p1 = std::uint64_t{kPhiloxFactors[1]} * counter[2];
     counter = {static_cast<std::uint32_t>(p1 >> 32) ^ counter[1] ^ k0, static_cast<std::uint32_t>(p1),
                static_cast<std::uint32_t>(p0 >> 32) ^ counter[3] ^ k1, static_cast<std::uint32_t>(p0)};
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
+    k0 += kPhiloxSteps[0];
+    k1 += kPhiloxSteps[1];
   }
   return counter;
 }

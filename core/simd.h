@@ -2,6 +2,7 @@
 // reductions may depend on alignment), and functions of one element that vectorise. For kernel files only.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -215,5 +216,54 @@ inline double normal_cdf(double x) { return 0.5 * std::erfc(-x * 0.7071067811865
 
 /// The normal density.
 inline real normal_pdf(real x) { return static_cast<real>(0.39894228040143267794) * exp(real{-0.5} * x * x); }
+
+// ---- loops over a row whose body is written once, for a vector and for one element -----------------------------------
+
+/// A vector or an element from memory.
+template <class V>
+inline V get(const real* p) {
+  V v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+/// p = beta * p + v, where p is not read when beta is 0.
+template <class V>
+inline void put(real* p, real beta, V v) {
+  if (beta == 1) {
+    v += get<V>(p);
+  } else if (beta != 0) {
+    v += beta * get<V>(p);
+  }
+  std::memcpy(p, &v, sizeof v);
+}
+
+/// Calls body(zero, i) so that every i in [0, n) is reached: for elements i to i + kLanes - 1 with a zero of type Vec, at
+/// the end for single elements with one of type real.
+template <class Body>
+inline void each(Index n, Body body) {
+  Index i = 0;
+  for (; i + kLanes <= n; i += kLanes) body(Vec{}, i);
+  for (; i < n; ++i) body(real{0}, i);
+}
+
+/// The same for a body that returns an array of terms, which are added up: in an order that depends on n alone.
+template <std::size_t kCount, class Terms>
+inline std::array<real, kCount> sums(Index n, Terms terms) {
+  std::array<Vec, kCount> even{}, odd{};
+  const auto add = [](auto& totals, const auto& some) {
+    for (std::size_t k = 0; k < kCount; ++k) totals[k] += some[k];
+  };
+  Index i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    add(even, terms(Vec{}, i));
+    add(odd, terms(Vec{}, i + kLanes));
+  }
+  for (; i + kLanes <= n; i += kLanes) add(even, terms(Vec{}, i));
+  std::array<real, kCount> totals{};
+  for (; i < n; ++i) add(totals, terms(real{0}, i));
+  for (std::size_t k = 0; k < kCount; ++k) totals[k] += lane_sum(even[k] + odd[k]);
+  return totals;
+}
 
 }  // namespace weft::simd
