@@ -298,6 +298,25 @@ void run(const Product& p) {
   });
 }
 
+/// C = A B + beta * C without gaps in C, as the sum of `parts` products of ranges of K.
+void sum_of_parts(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real beta, real* C, Index parts) {
+  const Index size = M * N;
+  const Scratch sums = scratch(parts * size);
+  count_flops(2 * M * N * K);
+  parallel_for(parts, 1, [&](Index part, Index) {
+    const Index begin = part * K / parts, end = (part + 1) * K / parts;
+    gemm_serial(M, N, end - begin, 1, {A.data + begin * A.stride, A.stride, true}, {B.data + begin * B.stride, B.stride}, 0,
+                sums.get() + part * size, N);
+  });
+  parallel_for(size, 8192, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) {
+      real sum = sums.get()[i];
+      for (Index part = 1; part < parts; ++part) sum += sums.get()[part * size + i];
+      C[i] = beta == 0 ? sum : beta * C[i] + sum;
+    }
+  });
+}
+
 }  // namespace
 
 PackedMatrix::PackedMatrix(Index K, Index N, const Matrix& B) : K_(K), N_(N), matrix_(B) {
@@ -317,6 +336,14 @@ void gemm(Index M, const Matrix& A, const PackedMatrix& B, real beta, real* C, I
 
 void gemm(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real beta, real* C, Index stride,
           const Epilogue& epilogue) {
+  // A small sum over many rows, as the gradient of a narrow layer's weights: ranges of K are summed up apart, so that each
+  // core reads the rows that it has.
+  constexpr Index kSmall = 64 * 1024, kLeastDepth = 192, kMostParts = 8;
+  const Index parts = std::min(kMostParts, K / kLeastDepth / 2 * 2);
+  if (A.transposed && !B.transposed && M * N <= kSmall && parts >= 2 && stride == N && epilogue.bias == nullptr &&
+      !epilogue.relu && epilogue.finish == nullptr) {
+    return sum_of_parts(M, N, K, A, B, beta, C, parts);
+  }
   gemm(M, A, PackedMatrix(K, N, B), beta, C, stride, epilogue);
 }
 
