@@ -68,13 +68,12 @@ Var attention_op(std::string_view op, Tape* tape, const Columns& q, const Column
   if (tape == nullptr) return y;
   a.query_offsets = tape->keep(query_rows.offsets());
   a.key_offsets = tape->keep(key_rows.offsets());
-  const Tensor result = y;
   return tape->record(op, std::move(y), [=](const Tensor& dy, Tape& t) {
     const Dst q_sink = t.sink(q.slot);
     // Other columns of the same matrix share its sink; the very same columns (key and value alike) are added to.
     const Dst k_sink = k.slot.index == q.slot.index ? q_sink : t.sink(k.slot);
     const Dst v_sink = v.slot.index == k.slot.index && v.begin != k.begin ? k_sink : t.sink(v.slot);
-    attention_backward(a, result.data(), log_sum.data(), dy.data(), q.at(q_sink), k.at(k_sink), v.at(v_sink));
+    attention_backward(a, log_sum.data(), dy.data(), q.at(q_sink), k.at(k_sink), v.at(v_sink));
   });
 }
 

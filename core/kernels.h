@@ -152,8 +152,7 @@ struct AttentionOperands {
 /// weights before dropout: for each sequence [heads, queries, keys], one sequence after the other.
 void attention(const AttentionOperands& a, real* O, real* log_sum, real* weights);
 /// dQ, dK, dV, with the strides of Q, K, V.
-void attention_backward(const AttentionOperands& a, const real* O, const real* log_sum, const real* dO, Dst dQ, Dst dK,
-                        Dst dV);
+void attention_backward(const AttentionOperands& a, const real* log_sum, const real* dO, Dst dQ, Dst dK, Dst dV);
 
 // ---- decoding (kernels_decode.cpp) ------------------------------------------------------------------------------------
 

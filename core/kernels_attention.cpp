@@ -1,26 +1,23 @@
-// Scaled dot-product attention on packed batches. One task is one head of one sequence; it goes through the queries in
-// panels, and keeps [keys, queries of a panel] only: backward makes the weights again from log_sum. A panel has a query in
-// each lane of its vectors, so a softmax needs no sums across lanes, and a query's result is made of sums over its keys in
-// order: O, log_sum, weights and dQ of a query depend on its row and the keys it sees only, dK and dV on the sequence only.
+// Scaled dot-product attention on packed batches. One task is one head of one sequence, several in a tile where they are
+// small; it goes through the queries in panels (attention_panel.h) and keeps [keys, queries of a panel] only: backward makes
+// the weights again from log_sum. O, log_sum, weights and dQ of a query depend on its row and the keys it sees only, not on
+// how many other queries or keys there are; dK and dV depend on the sequence only.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 
+#include "weft/core/attention_panel.h"
 #include "weft/core/flops.h"
 #include "weft/core/kernels.h"
 #include "weft/core/memory.h"
-#include "weft/core/simd.h"
 #include "weft/core/small_product.h"
 #include "weft/core/threads.h"
 
 namespace weft {
 namespace {
 
+using panel::Panel;
 using simd::kLanes;
-using simd::load;
-using simd::store;
-using simd::Vec;
 
 constexpr Index kMostVectors = 2;  // of queries in a panel
 constexpr Index kMostQueries = kMostVectors * kLanes;
@@ -34,11 +31,6 @@ struct Head {
   std::size_t sequence;
   Index head, q_begin, queries, k_begin, keys;
   Index column;  // where the head begins in a row
-};
-
-/// Some of its queries: rows [first, first + count), which see keys [0, seen).
-struct Panel {
-  Index first, count, seen;
 };
 
 /// Memory for one head after the other.
@@ -109,7 +101,7 @@ void for_heads(const AttentionOperands& a, bool backward, Fetch fetch, Task task
   const Index sequences = static_cast<Index>(a.query_offsets.size()) - 1;
   const Index count = sequences * a.heads, products = pairs(a) * a.d_head;
   count_flops((backward ? 8 : 4) * products);
-  if (count == 0) return;
+  if (count <= 0) return;
   constexpr Index kTileProducts = 500'000, kLeastTiles = 16;
   const Index small_enough = std::max<Index>(1, count / kLeastTiles);
   const Index tile = std::clamp<Index>(kTileProducts / (products / count + 1), 1, small_enough);
@@ -137,7 +129,7 @@ template <class Work>
 void for_panels(const AttentionOperands& a, const Head& head, Work work) {
   for (Index first = 0; first < head.queries; first += kMostQueries) {
     const Index count = std::min(kMostQueries, head.queries - first);
-    const Panel panel{first, count, a.causal ? std::min(first + count, head.keys) : head.keys};
+    const Panel panel{first, count, a.causal ? std::min(first + count, head.keys) : head.keys, a.causal};
     if (count > kLanes) {
       work(panel, Fixed<2>());
     } else {
@@ -154,27 +146,6 @@ const real* q_at(const AttentionOperands& a, const Head& h, Index row) {
 const real* k_at(const AttentionOperands& a, const Head& h) { return a.K + h.k_begin * a.k_stride + h.column; }
 const real* v_at(const AttentionOperands& a, const Head& h) { return a.V + h.k_begin * a.v_stride + h.column; }
 
-/// panel[d, r] = rows[r, d] for `count` rows of `width` columns; lanes without a row repeat the last one.
-template <Index kVectors>
-void to_panel(Index count, Index width, const real* rows, Index stride, real* panel) {
-  for (Index v = 0; v < kVectors; ++v, panel += kLanes) {
-    const real* row[kLanes];
-    for (Index i = 0; i < kLanes; ++i) row[i] = rows + std::min(v * kLanes + i, count - 1) * stride;
-    Index d = 0;
-    for (; d + kLanes <= width; d += kLanes) {
-      Vec square[kLanes];
-#pragma GCC unroll 16
-      for (Index i = 0; i < kLanes; ++i) square[i] = load(row[i] + d);
-      simd::transpose(square);
-#pragma GCC unroll 16
-      for (Index i = 0; i < kLanes; ++i) store(panel + (d + i) * kVectors * kLanes, square[i]);
-    }
-    for (; d < width; ++d) {
-      for (Index i = 0; i < kLanes; ++i) panel[d * kVectors * kLanes + i] = row[i][d];
-    }
-  }
-}
-
 /// Rows that may be read in whole vectors: these, or a copy filled up with zeros.
 RightMatrix right_matrix(const AttentionOperands& a, Index count, const real* rows, Index stride, real* copy) {
   const Index width = whole_vectors(a.d_head);
@@ -186,51 +157,6 @@ RightMatrix right_matrix(const AttentionOperands& a, Index count, const real* ro
   return {copy, width};
 }
 
-/// panel[k, r] = keys[k] . queries[r] for the keys that are seen, where the queries are a panel too.
-template <Index kVectors>
-void products_with_keys(const AttentionOperands& a, const Panel& panel, const real* keys, Index stride,
-                        const real* queries, real* out) {
-  constexpr Index kWidth = kVectors * kLanes;
-  small_product(panel.seen, LeftMatrix<Index, Fixed<1>>{keys, stride, {}}, {queries, kWidth}, {out, kWidth, kWidth, 0},
-                [&](Index, Index) {
-                  return DepthRange{0, a.d_head};
-                });
-}
-
-/// rows[r] = sum over k of panel[k, r] * keys[k] + beta * rows[r], for keys that row r sees.
-template <Index kVectors>
-void sums_over_keys(const AttentionOperands& a, const Panel& panel, const real* weights, const RightMatrix& keys,
-                    const ProductTarget& rows) {
-  small_product(panel.count, LeftMatrix<Fixed<1>, Fixed<kVectors * kLanes>>{weights, {}, {}}, keys, rows,
-                [&](Index first, Index count) {
-                  return DepthRange{0, a.causal ? std::min(panel.first + first + count, panel.seen) : panel.seen};
-                });
-}
-
-/// keys[k] = sum over r of panel[k, r] * rows[r] + beta * keys[k], for the rows that see key k.
-template <Index kVectors>
-void sums_over_queries(const AttentionOperands& a, const Panel& panel, const real* weights, const RightMatrix& rows,
-                       const ProductTarget& keys) {
-  small_product(panel.seen, LeftMatrix<Fixed<kVectors * kLanes>, Fixed<1>>{weights, {}, {}}, rows, keys,
-                [&](Index first, Index) {
-                  return DepthRange{a.causal ? std::max<Index>(0, first - panel.first) : 0, panel.count};
-                });
-}
-
-/// Gives the keys that a causal mask hides from a query a score of minus infinity.
-template <Index kVectors>
-void hide_later_keys(const AttentionOperands& a, const Panel& panel, real* scores) {
-  if (!a.causal) return;
-  const Vec lanes = simd::lane_numbers(), hidden = Vec{} - std::numeric_limits<real>::infinity();
-  for (Index k = panel.first + 1; k < panel.seen; ++k) {
-    for (Index v = 0; v < kVectors; ++v) {
-      real* const score = scores + (k * kVectors + v) * kLanes;
-      const auto first_seeing = static_cast<real>(k - panel.first - v * kLanes);
-      store(score, lanes < Vec{} + first_seeing ? hidden : load(score));
-    }
-  }
-}
-
 /// The factors of dropout, in a panel [keys seen, queries].
 template <Index kVectors>
 void dropout_panel(const AttentionOperands& a, const Head& h, const Panel& panel, const Scratch& scratch) {
@@ -239,7 +165,7 @@ void dropout_panel(const AttentionOperands& a, const Head& h, const Panel& panel
     const auto row = static_cast<std::uint64_t>((h.q_begin + panel.first + r) * a.heads + h.head);
     dropout_factors(a.dropout, row, panel.seen, scratch.factor_rows + r * stride);
   }
-  to_panel<kVectors>(panel.count, panel.seen, scratch.factor_rows, stride, scratch.factors);
+  panel::from_rows<kVectors>(panel.count, panel.seen, scratch.factor_rows, stride, scratch.factors);
 }
 
 /// Where the weights of a head begin in the array of all weights.
@@ -249,32 +175,6 @@ Index weights_begin(const AttentionOperands& a, const Head& h) {
     begin += a.heads * (a.query_offsets[s + 1] - a.query_offsets[s]) * (a.key_offsets[s + 1] - a.key_offsets[s]);
   }
   return begin;
-}
-
-/// Products of queries and keys to weights, in place, and the logarithm of each sum.
-template <Index kVectors>
-void softmax_panel(const Panel& panel, real scale, real* p, real* log_sums) {
-  if (panel.seen == 0) {
-    std::fill_n(log_sums, kVectors * kLanes, real{0});
-    return;
-  }
-  for (Index v = 0; v < kVectors; ++v, p += kLanes, log_sums += kLanes) {
-    constexpr Index kStride = kVectors * kLanes;
-    Vec largest = load(p), sum{};
-    for (Index k = 1; k < panel.seen; ++k) {
-      const Vec score = load(p + k * kStride);
-      largest = score > largest ? score : largest;
-    }
-    largest *= scale;
-    for (Index k = 0; k < panel.seen; ++k) {
-      const Vec weight = simd::exp_negative(load(p + k * kStride) * scale - largest);
-      store(p + k * kStride, weight);
-      sum += weight;
-    }
-    const Vec inverse = 1 / sum;
-    for (Index k = 0; k < panel.seen; ++k) store(p + k * kStride, load(p + k * kStride) * inverse);
-    for (Index lane = 0; lane < kLanes; ++lane) log_sums[lane] = largest[lane] + std::log(sum[lane]);
-  }
 }
 
 real scale_of(const AttentionOperands& a) { return 1 / std::sqrt(static_cast<real>(a.d_head)); }
@@ -294,11 +194,11 @@ void attention(const AttentionOperands& a, real* O, real* log_sum, real* weights
     for_panels(a, h, [&](const Panel& panel, auto vectors) {
       constexpr Index kVectors = vectors(), kWidth = kVectors * kLanes;
       const Index query = h.q_begin + panel.first;
-      to_panel<kVectors>(panel.count, a.d_head, q_at(a, h, panel.first), a.q_stride, scratch.q);
-      products_with_keys<kVectors>(a, panel, k_at(a, h), a.k_stride, scratch.q, scratch.p);
-      hide_later_keys<kVectors>(a, panel, scratch.p);
+      panel::from_rows<kVectors>(panel.count, a.d_head, q_at(a, h, panel.first), a.q_stride, scratch.q);
+      panel::products_with_keys<kVectors>(panel, a.d_head, k_at(a, h), a.k_stride, scratch.q, scratch.p);
+      panel::hide_later_keys<kVectors>(panel, scratch.p);
       alignas(64) real log_sums[kWidth];
-      softmax_panel<kVectors>(panel, scale_of(a), scratch.p, log_sums);
+      panel::softmax<kVectors>(panel, scale_of(a), scratch.p, log_sums);
       for (Index r = 0; r < panel.count && log_sum != nullptr; ++r) {
         log_sum[(query + r) * a.heads + h.head] = log_sums[r];
       }
@@ -311,40 +211,12 @@ void attention(const AttentionOperands& a, real* O, real* log_sum, real* weights
 #pragma omp simd
         for (Index i = 0; i < panel.seen * kWidth; ++i) scratch.p[i] *= scratch.factors[i];
       }
-      sums_over_keys<kVectors>(a, panel, scratch.p, V, {O + query * width + h.column, width, a.d_head, 0});
+      panel::sums_over_keys<kVectors>(panel, scratch.p, V, {O + query * width + h.column, width, a.d_head, 0});
     });
   });
 }
 
-namespace {
-
-/// From products of queries and keys, and gradients for what multiplies V: to what multiplies V, and gradients for those
-/// products.
-template <Index kVectors, bool kDrop>
-void softmax_panel_backward(const Panel& panel, const real* log_sums, const real* factors, real scale, real* p,
-                            real* d_p) {
-  constexpr Index kStride = kVectors * kLanes;
-  for (Index v = 0; v < kVectors; ++v, p += kLanes, d_p += kLanes, factors += kDrop ? kLanes : 0) {
-    const Vec shift = load(log_sums + v * kLanes);
-    Vec mean{};
-    for (Index k = 0; k < panel.seen; ++k) {
-      const Vec weight = simd::exp_negative(load(p + k * kStride) * scale - shift);
-      store(p + k * kStride, weight);
-      if constexpr (kDrop) store(d_p + k * kStride, load(d_p + k * kStride) * load(factors + k * kStride));
-      mean += weight * load(d_p + k * kStride);
-    }
-    for (Index k = 0; k < panel.seen; ++k) {
-      const Vec weight = load(p + k * kStride);
-      store(d_p + k * kStride, weight * (load(d_p + k * kStride) - mean) * scale);
-      if constexpr (kDrop) store(p + k * kStride, weight * load(factors + k * kStride));
-    }
-  }
-}
-
-}  // namespace
-
-void attention_backward(const AttentionOperands& a, const real*, const real* log_sum, const real* dO, Dst dQ, Dst dK,
-                        Dst dV) {
+void attention_backward(const AttentionOperands& a, const real* log_sum, const real* dO, Dst dQ, Dst dK, Dst dV) {
   const Index width = a.heads * a.d_head;
   const auto fetch = [&](const Head& h) {
     fetch_rows<false>(a, h.queries, q_at(a, h, 0), a.q_stride);
@@ -365,8 +237,8 @@ void attention_backward(const AttentionOperands& a, const real*, const real* log
       return ProductTarget{rows, stride, a.d_head, panel.first == 0 ? dst.beta : 1};
     };
     if (h.queries == 0) {
-      if (dK) keys_target(dK, a.k_stride, {0, 0, 0});
-      if (dV) keys_target(dV, a.v_stride, {0, 0, 0});
+      if (dK) keys_target(dK, a.k_stride, {});
+      if (dV) keys_target(dV, a.v_stride, {});
     }
     const RightMatrix K = right_matrix(a, h.keys, k_at(a, h), a.k_stride, scratch.copied_keys);
     for_panels(a, h, [&](const Panel& panel, auto vectors) {
@@ -374,31 +246,31 @@ void attention_backward(const AttentionOperands& a, const real*, const real* log
       const Index query = h.q_begin + panel.first, count = panel.count;
       const real* const q = q_at(a, h, panel.first);
       const real* const d_o = dO + query * width + h.column;
-      to_panel<kVectors>(count, a.d_head, q, a.q_stride, scratch.q);
-      to_panel<kVectors>(count, a.d_head, d_o, width, scratch.d_o);
-      products_with_keys<kVectors>(a, panel, k_at(a, h), a.k_stride, scratch.q, scratch.p);
-      products_with_keys<kVectors>(a, panel, v_at(a, h), a.v_stride, scratch.d_o, scratch.d_p);
-      hide_later_keys<kVectors>(a, panel, scratch.p);
+      panel::from_rows<kVectors>(count, a.d_head, q, a.q_stride, scratch.q);
+      panel::from_rows<kVectors>(count, a.d_head, d_o, width, scratch.d_o);
+      panel::products_with_keys<kVectors>(panel, a.d_head, k_at(a, h), a.k_stride, scratch.q, scratch.p);
+      panel::products_with_keys<kVectors>(panel, a.d_head, v_at(a, h), a.v_stride, scratch.d_o, scratch.d_p);
+      panel::hide_later_keys<kVectors>(panel, scratch.p);
       alignas(64) real log_sums[kWidth];
       for (Index r = 0; r < kWidth; ++r) log_sums[r] = log_sum[(query + std::min(r, count - 1)) * a.heads + h.head];
       if (a.dropout.probability > 0) {
         dropout_panel<kVectors>(a, h, panel, scratch);
-        softmax_panel_backward<kVectors, true>(panel, log_sums, scratch.factors, scale_of(a), scratch.p, scratch.d_p);
+        panel::softmax_backward<kVectors, true>(panel, log_sums, scratch.factors, scale_of(a), scratch.p, scratch.d_p);
       } else {
-        softmax_panel_backward<kVectors, false>(panel, log_sums, nullptr, scale_of(a), scratch.p, scratch.d_p);
+        panel::softmax_backward<kVectors, false>(panel, log_sums, nullptr, scale_of(a), scratch.p, scratch.d_p);
       }
       if (dQ) {
-        sums_over_keys<kVectors>(
-            a, panel, scratch.d_p, K,
+        panel::sums_over_keys<kVectors>(
+            panel, scratch.d_p, K,
             {dQ.data + (h.q_begin + panel.first) * a.q_stride + h.column, a.q_stride, a.d_head, dQ.beta});
       }
       if (dK) {
-        sums_over_queries<kVectors>(a, panel, scratch.d_p, right_matrix(a, count, q, a.q_stride, scratch.copied_q),
-                                    keys_target(dK, a.k_stride, panel));
+        panel::sums_over_queries<kVectors>(panel, scratch.d_p, right_matrix(a, count, q, a.q_stride, scratch.copied_q),
+                                           keys_target(dK, a.k_stride, panel));
       }
       if (dV) {
-        sums_over_queries<kVectors>(a, panel, scratch.p, right_matrix(a, count, d_o, width, scratch.copied_d_o),
-                                    keys_target(dV, a.v_stride, panel));
+        panel::sums_over_queries<kVectors>(panel, scratch.p, right_matrix(a, count, d_o, width, scratch.copied_d_o),
+                                           keys_target(dV, a.v_stride, panel));
       }
     });
   });

@@ -188,6 +188,31 @@ inline Vec exp_negative(Vec x) {
 #endif
 }
 
+/// The natural logarithm of each lane, a normal positive number or NaN, to about one unit in the last place. x is a power
+/// of two times a number near 1, whose logarithm is a polynomial (coefficients as in the Cephes library).
+inline Vec log_positive(Vec x) {
+#ifdef WEFT_DOUBLE
+  for (Index i = 0; i < kLanes; ++i) x[i] = std::log(x[i]);
+  return x;
+#else
+  const IntVec bits = std::bit_cast<IntVec>(x);
+  const IntVec exponent = (bits - std::bit_cast<std::int32_t>(0.70710678f)) >> 23;
+  const Vec n = __builtin_convertvector(exponent, Vec);
+  const Vec r = std::bit_cast<Vec>(bits - (exponent << 23)) - 1.0f;  // in [sqrt(1/2) - 1, sqrt(2) - 1)
+  Vec p = r * 7.0376836292e-2f - 1.1514610310e-1f;
+  p = p * r + 1.1676998740e-1f;
+  p = p * r - 1.2420140846e-1f;
+  p = p * r + 1.4249322787e-1f;
+  p = p * r - 1.6668057665e-1f;
+  p = p * r + 2.0000714765e-1f;
+  p = p * r - 2.4999993993e-1f;
+  p = p * r + 3.3333331174e-1f;
+  const Vec square = r * r;
+  const Vec small = p * square * r + n * -2.12194440e-4f - 0.5f * square;
+  return r + small + n * 0.693359375f + (x - x);  // the last for NaN
+#endif
+}
+
 /// 1 / (1 + e^-x).
 inline real sigmoid(real x) { return real{1} / (real{1} + exp(-x)); }
 
