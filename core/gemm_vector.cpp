@@ -138,8 +138,6 @@ void multiply(Index K, const Rows& A, const real* B, const Target& t) {
   Vec sums[kCount][2];
 #pragma GCC unroll 14
   for (Index i = 0; i < kCount; ++i) sums[i][0] = sums[i][1] = Vec{};
-#pragma GCC unroll 14
-  for (Index i = 0; i < kCount; ++i) __builtin_prefetch(t.C + i * t.stride, 1);
   const real* a = A.data;
   for (Index k = 0; k < K; ++k) {
     const Vec b0 = load(B), b1 = load(B + kLanes);
@@ -338,7 +336,7 @@ void gemm(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real beta
           const Epilogue& epilogue) {
   // A small sum over many rows, as the gradient of a narrow layer's weights: ranges of K are summed up apart, so that each
   // core reads the rows that it has.
-  constexpr Index kSmall = 64 * 1024, kLeastDepth = 192, kMostParts = 8;
+  constexpr Index kSmall = 16 * 1024, kLeastDepth = 512, kMostParts = 8;
   const Index parts = std::min(kMostParts, K / kLeastDepth / 2 * 2);
   if (A.transposed && !B.transposed && M * N <= kSmall && parts >= 2 && stride == N && epilogue.bias == nullptr &&
       !epilogue.relu && epilogue.finish == nullptr) {
