@@ -145,7 +145,7 @@ struct AttentionOperands {
   Index q_stride, k_stride, v_stride;
   std::span<const Index> query_offsets, key_offsets;  ///< the begin of each sequence, then the number of rows
   Index heads, d_head;
-  bool causal;
+  bool causal;          ///< query i sees keys 0 to i; there are as many queries as keys
   DropoutMask dropout;  ///< row: query row * heads + head; column: position of the key
 };
 /// O, and for backward the logarithm of each softmax sum, log_sum [query rows, heads], unless null. With `weights`, the

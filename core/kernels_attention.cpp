@@ -71,13 +71,12 @@ struct Scratch {
   std::unique_ptr<real, PoolDelete> memory_;
 };
 
-/// The products of queries and keys that all heads need.
+/// How many pairs of a query and a key that it sees there are in all heads.
 Index pairs(const AttentionOperands& a) {
   Index sum = 0;
   for (std::size_t s = 0; s + 1 < a.query_offsets.size(); ++s) {
     const Index queries = a.query_offsets[s + 1] - a.query_offsets[s], keys = a.key_offsets[s + 1] - a.key_offsets[s];
-    const Index rising = std::min(queries, keys);  // with a causal mask these see one key more than the one before
-    sum += a.causal ? rising * (rising + 1) / 2 + (queries - rising) * keys : queries * keys;
+    sum += a.causal ? queries * (queries + 1) / 2 : queries * keys;
   }
   return sum * a.heads;
 }
@@ -129,7 +128,7 @@ template <class Work>
 void for_panels(const AttentionOperands& a, const Head& head, Work work) {
   for (Index first = 0; first < head.queries; first += kMostQueries) {
     const Index count = std::min(kMostQueries, head.queries - first);
-    const Panel panel{first, count, a.causal ? std::min(first + count, head.keys) : head.keys, a.causal};
+    const Panel panel{first, count, a.causal ? first + count : head.keys, a.causal};
     if (count > kLanes) {
       work(panel, Fixed<2>());
     } else {

@@ -3,9 +3,12 @@
 
 #include <cmath>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "op_table.h"
+#include "weft/core/flops.h"
+#include "weft/core/threads.h"
 
 using namespace weft;
 
@@ -65,11 +68,87 @@ TEST_CASE("a sequence's result and gradients are the same bits whatever it is ba
     tape.backward(sum(mul(y, y)));
     return Run{y.value(), tape.gradient(x)};
   };
-  const Run one = run({alone}), last = run({other, alone}), first = run({alone, other, other});
+  const std::vector<Tensor> many(60, random_tensor({3, 3 * 10}, 3));  // so that heads share a tile
+  std::vector<Tensor> crowd = many;
+  crowd.push_back(alone);
+  const Run one = run({alone}), last = run({other, alone}), first = run({alone, other, other}), among = run(crowd);
   CHECK(same_rows(one.value, 0, last.value, 41, 23));
   CHECK(same_rows(one.gradient, 0, last.gradient, 41, 23));
   CHECK(same_rows(one.value, 0, first.value, 0, 23));
   CHECK(same_rows(one.gradient, 0, first.gradient, 0, 23));
+  CHECK(same_rows(one.value, 0, among.value, 180, 23));
+  CHECK(same_rows(one.gradient, 0, among.gradient, 180, 23));
+}
+
+TEST_CASE("a query's result and gradient are the same bits whatever queries stand beside it") {
+  // Widths of whole vectors and others; numbers of queries around the lengths that vectors and register blocks have.
+  for (const Index d_model : {2 * 32, 2 * 7}) {
+    const Tensor all = random_tensor({77, 3 * d_model}, 1);
+    struct Run {
+      Tensor value, gradient;
+    };
+    const auto self = [&](Index rows) {
+      Tape tape;
+      const Var qkv = tape.variable(all.row_range(0, rows).clone());
+      return self_attention(qkv, Ragged::of_lengths({rows}), options_of(2, true)).value();
+    };
+    const auto cross = [&](Index begin, Index end) {
+      Tape tape;
+      const Var q = tape.variable(random_tensor({77, d_model}, 2).row_range(begin, end).clone());
+      const Var kv = random_tensor({50, 2 * d_model}, 3);
+      const Var y =
+          cross_attention(q, kv, Ragged::of_lengths({end - begin}), Ragged::of_lengths({50}), options_of(2, false));
+      tape.backward(sum(mul(y, y)));
+      return Run{y.value(), tape.gradient(q)};
+    };
+    const Tensor whole = self(77);
+    const Run whole_cross = cross(0, 77);
+    for (const Index rows : {1, 5, 12, 13, 16, 17, 31, 32, 33, 65}) {
+      CAPTURE(rows);
+      CHECK(same_rows(whole, 0, self(rows), 0, rows));
+      const Run first = cross(0, rows), last = cross(77 - rows, 77);
+      CHECK(same_rows(whole_cross.value, 0, first.value, 0, rows));
+      CHECK(same_rows(whole_cross.gradient, 0, first.gradient, 0, rows));
+      CHECK(same_rows(whole_cross.value, 77 - rows, last.value, 0, rows));
+      CHECK(same_rows(whole_cross.gradient, 77 - rows, last.gradient, 0, rows));
+    }
+  }
+}
+
+TEST_CASE("results and gradients are the same bits for any number of threads, with many short sequences too") {
+  std::vector<Index> lengths;
+  for (Index i = 0; i < 150; ++i) lengths.push_back(i * 7 % 23);
+  const Ragged rows = Ragged::of_lengths(lengths);
+  const auto run = [&](int count) {
+    set_threads(count);
+    Tape tape;
+    const Var x = tape.variable(random_tensor({rows.rows(), 3 * 32}, 1));
+    const Var y = self_attention(x, rows, options_of(2, true));
+    tape.backward(sum(mul(y, y)));
+    return std::pair(y.value(), tape.gradient(x));
+  };
+  const int before = threads();
+  const auto one = run(1), four = run(4);
+  set_threads(before);
+  CHECK(same_rows(one.first, 0, four.first, 0, rows.rows()));
+  CHECK(same_rows(one.second, 0, four.second, 0, rows.rows()));
+}
+
+TEST_CASE("the arithmetic that is counted is that of keys that are seen, and twice as much for backward") {
+  const auto counted = [](const Ragged& queries, const Ragged& keys, bool causal) {
+    const Index before = counted_flops();
+    Tape tape;
+    const Var q = tape.variable(random_tensor({queries.rows(), 12}, 1));
+    const Var kv = tape.variable(random_tensor({keys.rows(), 24}, 2));
+    const Var y = cross_attention(q, kv, queries, keys, options_of(3, causal));
+    const Index forward = counted_flops() - before;
+    tape.backward(sum(y));
+    CHECK(counted_flops() - before == 3 * forward);
+    return forward;
+  };
+  const Ragged two = Ragged::of_lengths({5, 2});
+  CHECK(counted(two, Ragged::of_lengths({3, 4}), false) == 4 * 12 * (5 * 3 + 2 * 4));
+  CHECK(counted(two, two, true) == 4 * 12 * (1 + 2 + 3 + 4 + 5 + 1 + 2));
 }
 
 TEST_CASE("a query whose sequence has no keys gives zeros and finite gradients") {
