@@ -9,18 +9,13 @@
 #include "weft/core/flops.h"
 #include "weft/core/memory.h"
 #include "weft/train/bench_batches.h"
+#include "weft/train/median.h"
 #include "weft/train/training_step.h"
 
 namespace weft {
 namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 Index peak_resident_bytes() {
   rusage usage{};

@@ -5,11 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/core/error.h"
+#include "weft/core/flops.h"
 #include "weft/core/suggestion.h"
 #include "weft/core/threads.h"
 #include "weft/train/bench_batches.h"
 #include "weft/train/bench_decode.h"
 #include "weft/train/bench_export.h"
+#include "weft/train/bench_products.h"
 #include "weft/train/bench_step.h"
 #include "weft/train/commands.h"
 #include "weft/train/text_format.h"
@@ -124,28 +126,60 @@ int bench_decode_command(const Config& config, const Arguments& arguments, const
   return 0;
 }
 
+int bench_products_command(const Config& config, const Arguments& arguments) {
+  constexpr double kPeakSeconds = 0.3;
+  double peak = measure_peak_flops(kPeakSeconds);
+  const std::vector<ProductBenchResult> results = bench_products(config);
+  peak = std::max(peak, measure_peak_flops(kPeakSeconds));
+  Json json{{"threads", threads()}, {"peak_gflops", peak / 1e9}, {"products", Json::array()}};
+  std::vector<std::vector<std::string>> rows{{"layer", "rows", "out", "in", "x W^T", "dy W", "dy^T x"}};
+  const auto share = [&](double speed) { return fmt::format("{:.0f} %", 100 * speed / peak); };
+  for (const ProductBenchResult& one : results) {
+    json["products"].push_back({{"layer", one.name},
+                                {"rows", one.rows},
+                                {"out", one.out},
+                                {"in", one.in},
+                                {"forward_gflops", one.forward / 1e9},
+                                {"backward_x_gflops", one.backward_x / 1e9},
+                                {"backward_weight_gflops", one.backward_weight / 1e9}});
+    rows.push_back({one.name, format_count(one.rows), format_count(one.out), format_count(one.in), share(one.forward),
+                    share(one.backward_x), share(one.backward_weight)});
+  }
+  print(arguments.has("json") ? json.dump(2).append("\n")
+                              : fmt::format("shares of the peak of {} threads, {:.1f} GFLOP/s\n\n{}", threads(), peak / 1e9,
+                                            format_table(rows, "lrrrrrr")));
+  return 0;
+}
+
 int bench(const Arguments& arguments, const Registry& registry) {
   const auto& words = arguments.positional();
-  if (words.size() != 2 || (words[0] != "step" && words[0] != "decode")) {
-    throw ConfigError(fmt::format("bench: expected \"step CONFIG\" or \"decode CONFIG\"{}; see weft bench --help",
-                                  words.empty() ? "" : suggestion(words[0], {"step", "decode"})));
+  const std::vector<std::string> kinds{"step", "decode", "products"};
+  if (words.size() != 2 || std::count(kinds.begin(), kinds.end(), words[0]) == 0) {
+    throw ConfigError(fmt::format("bench: expected step, decode or products, then a configuration{}; see weft bench --help",
+                                  words.empty() ? "" : suggestion(words[0], kinds)));
   }
   std::vector<std::string> overrides = arguments.all("set");
   if (arguments.has("lengths")) overrides.push_back("bench.lengths=" + arguments.text("lengths"));
   const Config config = load_config(words[1], overrides);
   use_threads(arguments, config.training.threads);
   if (words[0] == "step") return bench_step_command(config, arguments, registry);
-  if (arguments.has("profile")) throw ConfigError("bench: --profile is of \"step\"; see weft bench --help");
-  return bench_decode_command(config, arguments, registry);
+  if (arguments.has("profile")) throw ConfigError("bench: --profile is for step alone; see weft bench --help");
+  if (words[0] == "decode") return bench_decode_command(config, arguments, registry);
+  for (const char* option : {"export", "rounds"}) {
+    if (arguments.has(option)) {
+      throw ConfigError(fmt::format("bench: --{} is for step and decode; see weft bench --help", option));
+    }
+  }
+  return bench_products_command(config, arguments);
 }
 
 }  // namespace
 
 Command bench_command() {
   return {{"bench",
-           "step CONFIG | decode CONFIG",
-           "Measure how fast a model trains (step) or decodes on this machine. The text is made up; the section \"bench\" "
-           "of the configuration says how much of it.",
+           "step CONFIG | decode CONFIG | products CONFIG",
+           "Measure how fast a model trains (step), decodes, or multiplies its matrices on this machine. The text is made "
+           "up; the section \"bench\" of the configuration says how much of it.",
            {{"lengths", "LENGTHS", "Lengths of the sentences: uniform:N or realistic; overrides bench.lengths."},
             {"rounds", "N", "Times to measure; the median counts. 10 for step, 5 for decode unless given."},
             {"profile", "", "step: show where the time goes, by operation."},
@@ -154,7 +188,7 @@ Command bench_command() {
             {"set", "KEY=VALUE", "Override a key; may be repeated."},
             {"threads", "N", "Threads to compute with; 0 for one on each core."},
             {"json", "", "Print JSON."}},
-           {"weft bench step configs/bench/small.json --profile",
+           {"weft bench step configs/bench/small.json --profile", "weft bench products configs/bench/small.json",
             "weft bench step configs/bench/small.json --lengths uniform:512 --json",
             "weft bench decode configs/bench/base.json"}},
           bench};
