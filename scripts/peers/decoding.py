@@ -1,6 +1,5 @@
 """Weft's decoding speed against CTranslate2's, for one configuration."""
 
-import contextlib
 import pathlib
 import statistics
 import sys
@@ -35,29 +34,28 @@ def compare(config, weft, folder, options, say):
     name = config.stem
     weft.export("decode", config, folder)
     own, theirs, first = [], {}, {}
-    with contextlib.ExitStack() as stack:
-        workers = {}
-        for backend, variables in backends().items():
-            one = stack.enter_context(worker(backend, folder, options.threads, variables))
+    for backend, variables in backends().items():
+        say(f"{name}: CTranslate2 {backend}: check, first round")
+        with worker(backend, folder, options.threads, variables) as one:
             check = one.ask("check")
             if check["greedy_equal"] != check["sentences"]:
                 raise PeersError(f"{name}: CTranslate2 ({backend}) finds Weft's tokens for {check['greedy_equal']} of "
                                  f"{check['sentences']} sentences only")
-            say(f"{name}: CTranslate2 {backend}: check, warm up")
             first[backend] = speeds_of(one.ask("round")["results"])
-            workers[backend] = one
-        settings = list(next(iter(first.values())))
-        best = {max(first, key=lambda backend: first[backend][setting]) for setting in settings}
-        theirs = {backend: [] for backend in workers if backend in best}
-        for number in range(options.rounds):
-            own.append(speeds_of(weft.bench("decode", config, WEFT_ROUNDS)["results"]))
-            for backend, rounds in theirs.items():
-                rounds.append(speeds_of(workers[backend].ask("round")["results"]))
-            say(f"{name}: decoding, round {number + 1} of {options.rounds}: Weft {list(map(round, own[-1].values()))} "
-                f"tokens/s, CTranslate2 {[list(map(round, rounds[-1].values())) for rounds in theirs.values()]}")
+    settings = sorted(next(iter(first.values())))
+    for backend in sorted({max(first, key=lambda backend: first[backend][setting]) for setting in settings}):
+        theirs[backend] = []
+        with worker(backend, folder, options.threads, backends()[backend]) as one:
+            one.ask("round")
+            for number in range(options.rounds):
+                own.append(speeds_of(weft.bench("decode", config, WEFT_ROUNDS)["results"]))
+                theirs[backend].append(speeds_of(one.ask("round")["results"]))
+                say(f"{name}: decoding, round {number + 1} of {options.rounds}: Weft "
+                    f"{[round(own[-1][setting]) for setting in settings]} tokens/s, CTranslate2 {backend} "
+                    f"{[round(theirs[backend][-1][setting]) for setting in settings]}")
 
     rows = []
-    for setting in sorted(settings):
+    for setting in settings:
         medians = {backend: statistics.median(one[setting] for one in rounds) for backend, rounds in theirs.items()}
         backend = max(medians, key=medians.get)
         rows.append({"beam": setting[0], "batch": setting[1], "ctranslate2": medians[backend], "backend": backend,

@@ -1,6 +1,5 @@
 """Weft's training speed and memory against PyTorch's, for one configuration."""
 
-import contextlib
 import json
 import pathlib
 import statistics
@@ -47,19 +46,16 @@ def compare(config, weft, folder, options, say):
         ways |= {way + OVERRIDE: {**MALLOC, "LD_PRELOAD": str(override)} for way in COMPILED}
     own = []
     theirs = {way: [] for way in ways}
-    with contextlib.ExitStack() as stack:
-        workers = {way: stack.enter_context(worker(way, folder, options.threads, **more)) for way, more in ways.items()}
-        for way, one in workers.items():
-            say(f"{name}: PyTorch {way}: check, compile, warm up")
+    for way, variables in ways.items():  # one after the other, as idle processes that hold much memory slow the others
+        say(f"{name}: PyTorch {way}: check, compile, warm up")
+        with worker(way, folder, options.threads, **variables) as one:
             result["loss_difference"] = prove_equal_work(name, work, one.ask("check"))
             one.ask("warm")
-        for number in range(options.rounds):
-            own.append(weft.bench("step", config, 1))
-            for way, one in workers.items():
+            for number in range(options.rounds):
+                own.append(weft.bench("step", config, 1))
                 theirs[way].append(tokens / one.ask("round")["seconds"])
-            speeds = [f"{way} {speed[-1]:.0f}" for way, speed in theirs.items()]
-            say(f"{name}: training, round {number + 1} of {options.rounds}: "
-                f"Weft {own[-1]['target_tokens_per_second']:.0f} tokens/s, PyTorch {', '.join(speeds)}")
+                say(f"{name}: training, round {number + 1} of {options.rounds}: Weft "
+                    f"{own[-1]['target_tokens_per_second']:.0f} tokens/s, PyTorch {way} {theirs[way][-1]:.0f}")
 
     result["weft"] = {key: statistics.median(one[key] for one in own)
                       for key in ("target_tokens_per_second", "gflop_per_step", "share_of_peak", "peak_gflops",
