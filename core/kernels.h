@@ -103,9 +103,9 @@ struct CrossEntropySums {
   Index correct = 0;                   ///< rows whose target has the highest logit
 };
 /// Cross-entropy of T rows of logits [T, V]. With `dlogits`, also factor * the gradient of the summed loss for the
-/// logits; it may be the logits themselves.
+/// logits, which may take the place of the logits themselves, and its sum over the rows to `dbias`.
 CrossEntropySums cross_entropy_rows(Index T, Index V, const real* logits, const TokenId* targets, real label_smoothing,
-                                    real factor, real* dlogits);
+                                    real factor, real* dlogits, Dst dbias = {});
 
 // ---- layer normalisation (kernels_norm.cpp) -------------------------------------------------------------------------
 
