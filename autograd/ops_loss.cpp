@@ -88,16 +88,15 @@ Var linear_cross_entropy(const Var& x, const Var& weight, const Var& bias, std::
     const Index rows = std::min(chunk, T - begin);
     const real* x_rows = x.value().data() + begin * K;
     gemm(rows, {x_rows, K}, to_logits, 0, logits.data(), V, {.bias = bias.value().data()});
+    const real beta = begin == 0 ? 0 : 1;
     const CrossEntropySums sums =
         cross_entropy_rows(rows, V, logits.data(), targets.data() + begin, options.label_smoothing, options.factor,
-                           tape != nullptr ? logits.data() : nullptr);
+                           tape != nullptr ? logits.data() : nullptr, {dbias.data(), beta});
     total.loss += sums.loss;
     total.negative_log_likelihood += sums.negative_log_likelihood;
     total.correct += sums.correct;
-    const real beta = begin == 0 ? 0 : 1;
     if (dx.defined()) gemm(rows, {logits.data(), V}, *to_dx, 0, dx.data() + begin * K, K);
     if (dweight.defined()) gemm(V, K, rows, {logits.data(), V, true}, {x_rows, K}, beta, dweight.data(), K);
-    if (dbias.defined()) sum_rows(rows, V, logits.data(), {dbias.data(), beta});
     if (T == 0) break;
   }
   add_statistics(total, options.statistics);

@@ -68,12 +68,13 @@ Var linear(const Var& x, const Var& weight, const Var& bias, Activation activati
       "linear", std::move(y),
       [=, x = x.slot(), weight = weight.slot(), bias = bias.slot(), X = weight.slot() ? x.value() : Tensor(),
        W = x.slot() ? weight.value() : Tensor(), kept = std::move(kept)](const Tensor& dy, Tape& t) {
-        Tensor g = dy;
-        if (activation != Activation::kNone) {
-          g = Tensor(dy.shape());
-          activation_backward(activation, dy.size(), kept.data(), dy.data(), g.data());
+        // The gradient before the activation takes the place of dy where nobody else has that.
+        Tensor g = activation == Activation::kNone || dy.unique() ? dy : Tensor(dy.shape());
+        if (activation == Activation::kNone) {
+          sum_rows(T, N, g.data(), t.sink(bias));
+        } else {
+          activation_backward(activation, T, N, kept.data(), dy.data(), g.data(), t.sink(bias));
         }
-        sum_rows(T, N, g.data(), t.sink(bias));
         if (const Dst dw = t.sink(weight)) gemm(N, K, T, {g.data(), N, true}, {X.data(), K}, dw.beta, dw.data, K);
         if (const Dst dx = t.sink(x)) gemm(T, K, N, {g.data(), N}, {W.data(), K}, dx.beta, dx.data, K);
       });

@@ -17,6 +17,21 @@ inline Index tile_rows(Index T, Index D, Index elements) {
   return std::max<Index>(1, (T + tiles - 1) / tiles);
 }
 
+/// Adds rows [T, D] to sums [D], four at a time.
+inline void add_rows(Index T, Index D, const real* x, real* sums) {
+  Index t = 0;
+  for (; t + 4 <= T; t += 4, x += 4 * D) {
+    simd::each(D, [=](auto zero, Index d) {
+      using V = decltype(zero);
+      simd::put(sums + d, 1, (simd::get<V>(x + d) + simd::get<V>(x + D + d)) +
+                                 (simd::get<V>(x + 2 * D + d) + simd::get<V>(x + 3 * D + d)));
+    });
+  }
+  for (; t < T; ++t, x += D) {
+    simd::each(D, [=](auto zero, Index d) { simd::put(sums + d, 1, simd::get<decltype(zero)>(x + d)); });
+  }
+}
+
 /// The column sums of a matrix [T, D] that is worked on in tiles of `tile` rows.
 class ColumnSums {
  public:

@@ -86,8 +86,9 @@ void copy_block(Index T, Index D, const real* x, Index from, Dst y, Index to);
 /// gemm_vector.cpp are at work.
 void linear(Index T, Index N, Index K, const real* x, const real* W, const real* b, Activation activation, real* y,
             real* before, bool many_rows);
-/// The gradient before the activation, g [T, N], from dy and what linear kept: y for relu, `before` for gelu and silu.
-void activation_backward(Activation activation, Index size, const real* kept, const real* dy, real* g);
+/// The gradient before the activation, g [T, N], from dy and what linear kept: y for relu, `before` for gelu and silu; it
+/// may take the place of dy. Its sum over the rows goes to `dbias`.
+void activation_backward(Activation activation, Index T, Index N, const real* kept, const real* dy, real* g, Dst dbias);
 
 // ---- rows (kernels_rows.cpp) -----------------------------------------------------------------------------------------
 
@@ -103,9 +104,9 @@ struct CrossEntropySums {
   Index correct = 0;                   ///< rows whose target has the highest logit
 };
 /// Cross-entropy of T rows of logits [T, V]. With `dlogits`, also factor * the gradient of the summed loss for the
-/// logits; it may be the logits themselves.
+/// logits, which may take the place of the logits themselves, and its sum over the rows to `dbias`.
 CrossEntropySums cross_entropy_rows(Index T, Index V, const real* logits, const TokenId* targets, real label_smoothing,
-                                    real factor, real* dlogits);
+                                    real factor, real* dlogits, Dst dbias = {});
 
 // ---- layer normalisation (kernels_norm.cpp) -------------------------------------------------------------------------
 

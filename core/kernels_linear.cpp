@@ -1,4 +1,7 @@
 // Linear maps with their bias and activation, applied to each tile of the product while it is in the cache.
+#include <algorithm>
+
+#include "weft/core/column_sums.h"
 #include "weft/core/gemm_rows.h"
 #include "weft/core/kernels.h"
 
@@ -39,8 +42,19 @@ void linear(Index T, Index N, Index K, const real* x, const real* W, const real*
   }
 }
 
-void activation_backward(Activation activation, Index size, const real* kept, const real* dy, real* g) {
-  unary_backward(function_of(activation), size, kept, dy, {g, 0});
+void activation_backward(Activation activation, Index T, Index N, const real* kept, const real* dy, real* g,
+                         Dst dbias) {
+  const Index tile = tile_rows(T, N, 32 * 1024), piece = std::max<Index>(4, 4096 / std::max<Index>(N, 1));
+  ColumnSums sums(dbias ? T : 0, N, tile);
+  parallel_for(T, tile, [&](Index begin, Index end) {
+    real* const biases = dbias ? sums.of_tile(begin) : nullptr;
+    for (Index t = begin; t < end; t += piece) {
+      const Index rows = std::min(piece, end - t), start = t * N;
+      unary_backward(function_of(activation), rows * N, kept + start, dy + start, {g + start, 0});
+      if (biases != nullptr) add_rows(rows, N, g + start, biases);
+    }
+  });
+  sums.finish(dbias);
 }
 
 }  // namespace weft

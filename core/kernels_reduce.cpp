@@ -1,15 +1,13 @@
 // Sums, transposes and copies. Reductions add in an order that depends on the sizes alone.
 #include <algorithm>
-#include <array>
 
+#include "weft/core/column_sums.h"
 #include "weft/core/kernels.h"
 #include "weft/core/simd.h"
 #include "weft/core/threads.h"
 
 namespace weft {
 namespace {
-
-constexpr Index kColumnTile = 64;
 
 void put(Dst dst, Index i, real value) { dst.data[i] = dst.beta == 0 ? value : dst.beta * dst.data[i] + value; }
 
@@ -26,15 +24,10 @@ double sum_all(Index size, const real* x) {
 
 void sum_rows(Index T, Index D, const real* x, Dst dst) {
   if (!dst) return;
-  parallel_for(D, kColumnTile, [&](Index begin, Index end) {
-    std::array<real, kColumnTile> total{};
-    for (Index t = 0; t < T; ++t) {
-      const real* row = x + t * D + begin;
-#pragma omp simd
-      for (Index d = 0; d < end - begin; ++d) total[static_cast<std::size_t>(d)] += row[d];
-    }
-    for (Index d = begin; d < end; ++d) put(dst, d, total[static_cast<std::size_t>(d - begin)]);
-  });
+  const Index tile = tile_rows(T, D, 64 * 1024);
+  ColumnSums sums(T, D, tile);
+  parallel_for(T, tile, [&](Index begin, Index end) { add_rows(end - begin, D, x + begin * D, sums.of_tile(begin)); });
+  sums.finish(dst);
 }
 
 void sum_columns(Index T, Index D, const real* x, Dst dst) {

@@ -3,8 +3,8 @@
 #include <array>
 #include <cmath>
 
+#include "weft/core/column_sums.h"
 #include "weft/core/kernels.h"
-#include "weft/core/memory.h"
 #include "weft/core/simd.h"
 #include "weft/core/threads.h"
 
@@ -14,11 +14,19 @@ namespace {
 /// Rows a tile: about 8,192 elements, and a number that depends on the width alone.
 Index row_tile(Index columns) { return std::max<Index>(1, 8192 / std::max<Index>(columns, 1)); }
 
-/// e^(x - shift) into y; returns the sum.
+/// The sum of e^(x - shift); each also goes to y, unless null. In pieces, which are added up while they are near.
 real exp_row(Index n, const real* x, real shift, real* y) {
+  constexpr Index kPiece = 1024;
+  std::array<real, kPiece> piece;
+  real total = 0;
+  for (Index begin = 0; begin < n; begin += kPiece) {
+    const Index length = std::min(kPiece, n - begin);
+    real* e = y != nullptr ? y + begin : piece.data();
 #pragma omp simd
-  for (Index i = 0; i < n; ++i) y[i] = simd::exp(x[i] - shift);
-  return simd::sum(n, y);
+    for (Index i = 0; i < length; ++i) e[i] = simd::exp(x[begin + i] - shift);
+    total += simd::sum(length, e);
+  }
+  return total;
 }
 
 template <class Value>
@@ -78,50 +86,52 @@ void log_softmax_backward(Index T, Index D, const real* y, const real* dy, Dst d
 }
 
 CrossEntropySums cross_entropy_rows(Index T, Index V, const real* logits, const TokenId* targets, real label_smoothing,
-                                    real factor, real* dlogits) {
-  // Sums are kept for each tile and added in order. Without dlogits, e^x goes to a row of scratch memory.
-  const Index tile = row_tile(V), tiles = (T + tile - 1) / tile;
-  constexpr std::size_t kOnStack = 256;
-  std::array<CrossEntropySums, kOnStack> on_stack;
-  CrossEntropySums total;
-  for (Index first_tile = 0; first_tile < tiles; first_tile += static_cast<Index>(kOnStack)) {
-    const Index first = first_tile * tile, last = std::min(T, first + static_cast<Index>(kOnStack) * tile);
-    on_stack.fill({});
-    parallel_for(last - first, tile, [&](Index begin, Index end) {
-      CrossEntropySums& sums = on_stack[static_cast<std::size_t>(begin / tile)];
-      auto* scratch =
-          dlogits != nullptr ? nullptr : static_cast<real*>(pool_allocate(static_cast<std::size_t>(V) * sizeof(real)));
-      for (Index t = first + begin; t < first + end; ++t) {
-        const real* x = logits + t * V;
-        const TokenId target = targets[t];
-        const real target_logit = x[target];
-        const real largest = simd::max(V, x);
-        const real mean_logit = label_smoothing == 0 ? 0 : simd::sum(V, x) / static_cast<real>(V);
-        real* e = dlogits != nullptr ? dlogits + t * V : scratch;
-        const real sum = exp_row(V, x, largest, e);
-        const auto log_sum = static_cast<double>(largest) + std::log(static_cast<double>(sum));
-        const double nll = log_sum - static_cast<double>(target_logit);
-        sums.negative_log_likelihood += nll;
-        sums.loss += label_smoothing == 0
-                         ? nll
-                         : (1 - static_cast<double>(label_smoothing)) * nll +
-                               static_cast<double>(label_smoothing) * (log_sum - static_cast<double>(mean_logit));
-        // A NaN among the logits fails every comparison: never correct.
-        sums.correct += target_logit >= largest && nll == nll ? 1 : 0;
-        if (dlogits != nullptr) {
-          const real scale = factor / sum, even = factor * label_smoothing / static_cast<real>(V);
-#pragma omp simd
-          for (Index v = 0; v < V; ++v) e[v] = e[v] * scale - even;
-          e[target] -= factor * (1 - label_smoothing);
-        }
-      }
-      if (scratch != nullptr) pool_free(scratch);
-    });
-    for (const CrossEntropySums& sums : on_stack) {
-      total.loss += sums.loss;
-      total.negative_log_likelihood += sums.negative_log_likelihood;
-      total.correct += sums.correct;
+                                    real factor, real* dlogits, Dst dbias) {
+  // Sums are kept for each tile and added in order.
+  constexpr Index kMostTiles = 256;
+  const Index tile = std::max(tile_rows(T, V, 8 * std::max<Index>(V, 1024)), (T + kMostTiles - 1) / kMostTiles);
+  std::array<CrossEntropySums, kMostTiles> of_tiles{};
+  ColumnSums bias_sums(dbias ? T : 0, V, tile);
+  parallel_for(T, tile, [&](Index begin, Index end) {
+    CrossEntropySums sums;
+    real* const biases = dbias ? bias_sums.of_tile(begin) : nullptr;
+    for (Index t = begin; t < end; ++t) {
+      const real* const x = logits + t * V;
+      real* const e = dlogits != nullptr ? dlogits + t * V : nullptr;
+      const TokenId target = targets[t];
+      const real target_logit = x[target];
+      const real largest = simd::max(V, x);
+      const real mean_logit = label_smoothing == 0 ? 0 : simd::sum(V, x) / static_cast<real>(V);
+      const real sum = exp_row(V, x, largest, e);
+      const auto log_sum = static_cast<double>(largest) + std::log(static_cast<double>(sum));
+      const double nll = log_sum - static_cast<double>(target_logit);
+      sums.negative_log_likelihood += nll;
+      sums.loss += label_smoothing == 0 ? nll
+                                        : (1 - static_cast<double>(label_smoothing)) * nll +
+                                              static_cast<double>(label_smoothing) *
+                                                  (log_sum - static_cast<double>(mean_logit));
+      // A NaN among the logits fails every comparison: never correct.
+      sums.correct += target_logit >= largest && nll == nll ? 1 : 0;
+      if (e == nullptr) continue;
+      const real scale = factor / sum, even = factor * label_smoothing / static_cast<real>(V);
+      simd::each(V, [=](auto zero, Index v) {
+        using Value = decltype(zero);
+        const Value g = simd::get<Value>(e + v) * scale - even;
+        simd::put(e + v, 0, g);
+        if (biases != nullptr) simd::put(biases + v, 1, g);
+      });
+      const real at_target = factor * (1 - label_smoothing);
+      e[target] -= at_target;
+      if (biases != nullptr) biases[target] -= at_target;
     }
+    of_tiles[static_cast<std::size_t>(begin / tile)] = sums;
+  });
+  bias_sums.finish(dbias);
+  CrossEntropySums total;
+  for (const CrossEntropySums& sums : of_tiles) {
+    total.loss += sums.loss;
+    total.negative_log_likelihood += sums.negative_log_likelihood;
+    total.correct += sums.correct;
   }
   return total;
 }

@@ -1,29 +1,32 @@
 // Rows looked up in tables: embeddings and positions.
 #include <algorithm>
 
+#include "weft/core/column_sums.h"
 #include "weft/core/kernels.h"
 #include "weft/core/threads.h"
 
 namespace weft {
 namespace {
 
-constexpr Index kColumnTile = 32;  // backward: each tile of columns goes through all rows in order
+constexpr Index kColumnTile = 64;  // backward: each tile of columns goes through all rows in order
 
-Index row_tile(Index columns) { return std::max<Index>(1, 16384 / std::max<Index>(columns, 1)); }
-
-/// Prepares columns [begin, end) of a table of `rows` rows for being added to.
-void start_columns(Index rows, Index D, Index begin, Index end, Dst table) {
+/// Prepares a table of `rows` rows for being added to.
+void start_table(Index rows, Index D, Dst table) {
   if (table.beta == 1) return;
-  for (Index r = 0; r < rows; ++r) {
-    for (Index d = begin; d < end; ++d)
-      table.data[r * D + d] = table.beta == 0 ? 0 : table.beta * table.data[r * D + d];
-  }
+  parallel_for(rows, tile_rows(rows, D, 64 * 1024), [&](Index begin, Index end) {
+    real* const from = table.data + begin * D;
+    if (table.beta == 0) {
+      std::fill_n(from, (end - begin) * D, real{0});
+    } else {
+      for (Index i = 0; i < (end - begin) * D; ++i) from[i] *= table.beta;
+    }
+  });
 }
 
 }  // namespace
 
 void gather_rows(std::span<const TokenId> ids, Index D, real factor, const real* table, real* y) {
-  parallel_for(static_cast<Index>(ids.size()), row_tile(D), [&](Index begin, Index end) {
+  parallel_for(static_cast<Index>(ids.size()), tile_rows(static_cast<Index>(ids.size()), D, 16384), [&](Index begin, Index end) {
     for (Index t = begin; t < end; ++t) {
       const real* from = table + static_cast<Index>(ids[static_cast<std::size_t>(t)]) * D;
       real* to = y + t * D;
@@ -35,8 +38,8 @@ void gather_rows(std::span<const TokenId> ids, Index D, real factor, const real*
 
 void scatter_rows(std::span<const TokenId> ids, Index V, Index D, real factor, const real* dy, Dst dtable) {
   if (!dtable) return;
+  start_table(V, D, dtable);
   parallel_for(D, kColumnTile, [&](Index begin, Index end) {
-    start_columns(V, D, begin, end, dtable);
     for (std::size_t t = 0; t < ids.size(); ++t) {
       const real* from = dy + static_cast<Index>(t) * D;
       real* to = dtable.data + static_cast<Index>(ids[t]) * D;
@@ -58,8 +61,8 @@ void add_positions(std::span<const Index> offsets, Index D, Index first, const r
 
 void add_positions_backward(std::span<const Index> offsets, Index P, Index D, Index first, const real* dy, Dst dtable) {
   if (!dtable) return;
+  start_table(P, D, dtable);
   parallel_for(D, kColumnTile, [&](Index begin, Index end) {
-    start_columns(P, D, begin, end, dtable);
     for (std::size_t s = 0; s + 1 < offsets.size(); ++s) {
       for (Index t = offsets[s]; t < offsets[s + 1]; ++t) {
         real* to = dtable.data + (first + t - offsets[s]) * D;

@@ -132,10 +132,24 @@ inline real sum_of_squares(Index n, const real* x, real center) {
 
 /// The largest element; minus infinity for none. A NaN may or may not be found.
 inline real max(Index n, const real* x) {
-  real largest = -std::numeric_limits<real>::infinity();
-#pragma omp simd reduction(max : largest)
-  for (Index i = 0; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
-  return largest;
+  constexpr real kLowest = -std::numeric_limits<real>::infinity();
+  Vec largest[4] = {Vec{} + kLowest, Vec{} + kLowest, Vec{} + kLowest, Vec{} + kLowest};
+  Index i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    for (Index k = 0; k < 4; ++k) {
+      const Vec v = load(x + i + k * kLanes);
+      largest[k] = v > largest[k] ? v : largest[k];
+    }
+  }
+  const auto of_two = [](auto a, auto b) { return a > b ? a : b; };
+  const Vec all = of_two(of_two(largest[0], largest[1]), of_two(largest[2], largest[3]));
+  real lanes[kLanes];
+  std::memcpy(lanes, &all, sizeof all);
+  for (Index width = kLanes / 2; width > 0; width /= 2) {
+    for (Index l = 0; l < width; ++l) lanes[l] = of_two(lanes[l], lanes[l + width]);
+  }
+  for (; i < n; ++i) lanes[0] = of_two(x[i], lanes[0]);
+  return lanes[0];
 }
 
 /// e^x to about one unit in the last place; 0 below -87.3 and infinity above 88.7. x is reduced by a multiple of ln 2, in
