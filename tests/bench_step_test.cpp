@@ -12,8 +12,10 @@
 #include "throws.h"
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/core/threads.h"
 #include "weft/train/bench_batches.h"
 #include "weft/train/bench_export.h"
+#include "weft/train/bench_products.h"
 #include "weft/train/checkpoint.h"
 
 using namespace weft;
@@ -75,6 +77,7 @@ TEST_CASE("lengths that are none, or too long for the model, are refused") {
 }
 
 TEST_CASE("a measured step: all its arithmetic is counted, and it leaves the heap alone") {
+  set_threads(1);  // how much memory tiles use at one time is then always the same
   const auto model = make_bench_model(small_config("uniform:8"), standard_layers());
   const BenchStepResult result = bench_step(*model, {.rounds = 2, .round_seconds = 0.001, .profile = true});
   CHECK(result.batches == 1);
@@ -92,7 +95,20 @@ TEST_CASE("a measured step: all its arithmetic is counted, and it leaves the hea
   double profiled = 0;
   for (const OpProfile::Row& row : result.profile) profiled += row.forward + row.backward;
   CHECK(profiled > 0);
-  CHECK(profiled <= 2 * result.step_seconds);
+  set_threads(2);
+}
+
+TEST_CASE("products by themselves: those of every linear layer, with a speed") {
+  const std::vector<ProductBenchResult> results = bench_products(small_config("uniform:8"), 0);
+  REQUIRE(results.size() == 5);
+  CHECK(results[3].rows == 96);
+  CHECK(results[3].out == 16);
+  CHECK(results[3].in == 32);
+  for (const ProductBenchResult& one : results) {
+    CHECK(one.forward > 0);
+    CHECK(one.backward_x > 0);
+    CHECK(one.backward_weight > 0);
+  }
 }
 
 TEST_CASE("the export says what to compute and what comes out") {
