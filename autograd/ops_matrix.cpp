@@ -19,8 +19,7 @@ Var matmul(const Var& a, const Var& b, bool transpose_a, bool transpose_b) {
                                  transpose_b ? " transposed" : ""));
   }
   Tensor y({M, N});
-  gemm(M, N, K, {a.value().data(), a.cols(), transpose_a}, {b.value().data(), b.cols(), transpose_b}, 0, y.data(),
-       N);
+  gemm(M, N, K, {a.value().data(), a.cols(), transpose_a}, {b.value().data(), b.cols(), transpose_b}, 0, y.data(), N);
   Tape* tape = tape_of(a, b);
   if (tape == nullptr) return y;
   return tape->record("matmul", std::move(y),

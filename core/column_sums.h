@@ -23,8 +23,9 @@ inline void add_rows(Index T, Index D, const real* x, real* sums) {
   for (; t + 4 <= T; t += 4, x += 4 * D) {
     simd::each(D, [=](auto zero, Index d) {
       using V = decltype(zero);
-      simd::put(sums + d, 1, (simd::get<V>(x + d) + simd::get<V>(x + D + d)) +
-                                 (simd::get<V>(x + 2 * D + d) + simd::get<V>(x + 3 * D + d)));
+      simd::put(sums + d, 1,
+                (simd::get<V>(x + d) + simd::get<V>(x + D + d)) +
+                    (simd::get<V>(x + 2 * D + d) + simd::get<V>(x + 3 * D + d)));
     });
   }
   for (; t < T; ++t, x += D) {

@@ -28,8 +28,8 @@ struct Tile {
 
 /// What is done to a product before it leaves the CPU's registers or caches.
 struct Epilogue {
-  const real* bias = nullptr;                                ///< added to each row, [N]
-  bool relu = false;                                         ///< then negative elements become 0; NaN stays
+  const real* bias = nullptr;                              ///< added to each row, [N]
+  bool relu = false;                                       ///< then negative elements become 0; NaN stays
   const FunctionRef<void(const Tile&)>* finish = nullptr;  ///< then called once for each tile of the result
 };
 

@@ -136,7 +136,8 @@ void gemm_rows_tiled(Index M, Index N, Index K, const real* x, const real* W, re
   parallel_for(across * down, 1, [&](Index index, Index) {
     const Index row = index / across * rows, column = index % across * columns;
     const Tile tile{row, std::min(row + rows, M), column, std::min(column + columns, N)};
-    gemm_rows(tile.row_end - row, tile.column_end - column, K, x + row * K, K, W + column * K, K, y + row * N + column, N);
+    gemm_rows(tile.row_end - row, tile.column_end - column, K, x + row * K, K, W + column * K, K, y + row * N + column,
+              N);
     apply_epilogue(epilogue, tile, y, N);
   });
 }

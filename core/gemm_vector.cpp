@@ -8,8 +8,6 @@
 #ifdef WEFT_VECTOR_GEMM
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
 
 #include "weft/core/flops.h"
 #include "weft/core/memory.h"
@@ -20,6 +18,7 @@ namespace {
 
 using simd::kLanes;
 using simd::load;
+using simd::store;
 using simd::Vec;
 
 constexpr Index kRows = 14;             // of C in registers: with two vectors of columns, 28 of the 32 registers
@@ -27,8 +26,6 @@ constexpr Index kColumns = 2 * kLanes;  // of a panel
 constexpr Index kDepth = 384;           // most of K in one block: a panel of it stays in the cache nearest to the core
 constexpr Index kAhead = 16;            // rows that are fetched before they are needed, where they are copied
 constexpr Index kTiles = 8;             // of a product that has at least two panels of rows for each
-
-void store(real* p, Vec v) { std::memcpy(p, &v, sizeof v); }
 
 Index panels_of(Index length, Index width) { return (length + width - 1) / width; }
 
@@ -38,45 +35,7 @@ Index block_depth(Index K) {
   return std::max<Index>(1, panels_of(panels_of(K, blocks), 8) * 8);
 }
 
-struct PoolDelete {
-  void operator()(real* block) const { pool_free(block); }
-};
-using Scratch = std::unique_ptr<real, PoolDelete>;
-
-Scratch scratch(Index elements) {
-  return Scratch(static_cast<real*>(pool_allocate(static_cast<std::size_t>(elements) * sizeof(real))));
-}
-
 // ---- B in panels ----------------------------------------------------------------------------------------------------
-
-using IntVec = std::conditional_t<sizeof(real) == 4, std::int32_t, std::int64_t> __attribute__((vector_size(64)));
-
-/// Transposes a square of kLanes vectors.
-void transpose(Vec (&rows)[kLanes]) {
-#pragma GCC unroll 4
-  for (Index distance = 1; distance < kLanes; distance *= 2) {
-    IntVec low, high;
-    for (Index i = 0; i < kLanes; ++i) {
-      const bool upper = (i & distance) != 0;
-      low[i] = static_cast<int>(upper ? i - distance + kLanes : i);
-      high[i] = static_cast<int>(upper ? i + kLanes : i + distance);
-    }
-#pragma GCC unroll 16
-    for (Index i = 0; i < kLanes; ++i) {
-      if ((i & distance) != 0) continue;
-      const Vec a = rows[i], b = rows[i + distance];
-#if defined(__clang__)
-      for (Index l = 0; l < kLanes; ++l) {
-        rows[i][l] = low[l] < kLanes ? a[low[l]] : b[low[l] - kLanes];
-        rows[i + distance][l] = high[l] < kLanes ? a[high[l]] : b[high[l] - kLanes];
-      }
-#else
-      rows[i] = __builtin_shuffle(a, b, low);
-      rows[i + distance] = __builtin_shuffle(a, b, high);
-#endif
-    }
-  }
-}
 
 /// Panel `panel` of B, [K, kColumns], with zeros beyond column N.
 void pack_panel(Index K, Index N, const Matrix& B, Index panel, real* out) {
@@ -104,7 +63,7 @@ void pack_panel(Index K, Index N, const Matrix& B, Index panel, real* out) {
       for (; k + kLanes <= K; k += kLanes) {
         Vec square[kLanes];
         for (Index i = 0; i < kLanes; ++i) square[i] = load(in + i * B.stride + k);
-        transpose(square);
+        simd::transpose(square);
         for (Index i = 0; i < kLanes; ++i) store(out + (k + i) * kColumns + half, square[i]);
       }
     }
@@ -186,8 +145,8 @@ using Multiply = void (*)(Index, const Rows&, const real*, const Target&);
 /// multiply() for 1 to kRows rows.
 template <Index kStep>
 constexpr Multiply kMultiply[kRows] = {
-    multiply<1, kStep>,  multiply<2, kStep>,  multiply<3, kStep>,  multiply<4, kStep>,  multiply<5, kStep>,
-    multiply<6, kStep>,  multiply<7, kStep>,  multiply<8, kStep>,  multiply<9, kStep>,  multiply<10, kStep>,
+    multiply<1, kStep>,  multiply<2, kStep>,  multiply<3, kStep>,  multiply<4, kStep>, multiply<5, kStep>,
+    multiply<6, kStep>,  multiply<7, kStep>,  multiply<8, kStep>,  multiply<9, kStep>, multiply<10, kStep>,
     multiply<11, kStep>, multiply<12, kStep>, multiply<13, kStep>, multiply<14, kStep>};
 
 // ---- tiles ----------------------------------------------------------------------------------------------------------
@@ -237,7 +196,7 @@ void copy_rows(const Product& p, Index begin, Index rows, real* out) {
 void multiply_tile(const Product& p, Index begin, Index end, Index first, Index last) {
   const Index depth = block_depth(p.K), rows = end - begin;
   const bool copied = is_copied(p.A);
-  const Scratch copy = copied ? scratch(panels_of(rows, kRows) * kRows * p.K + kLanes) : nullptr;
+  const PoolArray copy = copied ? pool_array(panels_of(rows, kRows) * kRows * p.K + kLanes) : nullptr;
   if (copied) copy_rows(p, begin, rows, copy.get());
   const real* const A = copied ? copy.get() : p.A.data + begin * p.A.stride;
   const Index stride = copied ? p.K : p.A.stride;
@@ -299,12 +258,12 @@ void run(const Product& p) {
 /// C = A B + beta * C without gaps in C, as the sum of `parts` products of ranges of K.
 void sum_of_parts(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real beta, real* C, Index parts) {
   const Index size = M * N;
-  const Scratch sums = scratch(parts * size);
+  const PoolArray sums = pool_array(parts * size);
   count_flops(2 * M * N * K);
   parallel_for(parts, 1, [&](Index part, Index) {
     const Index begin = part * K / parts, end = (part + 1) * K / parts;
-    gemm_serial(M, N, end - begin, 1, {A.data + begin * A.stride, A.stride, true}, {B.data + begin * B.stride, B.stride}, 0,
-                sums.get() + part * size, N);
+    gemm_serial(M, N, end - begin, 1, {A.data + begin * A.stride, A.stride, true},
+                {B.data + begin * B.stride, B.stride}, 0, sums.get() + part * size, N);
   });
   parallel_for(size, 8192, [&](Index begin, Index end) {
     for (Index i = begin; i < end; ++i) {
@@ -348,7 +307,7 @@ void gemm(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real beta
 void gemm_serial(Index M, Index N, Index K, real alpha, const Matrix& A, const Matrix& B, real beta, real* C,
                  Index stride) {
   const Index panels = panels_of(N, kColumns);
-  const Scratch packed = scratch(panels * K * kColumns);
+  const PoolArray packed = pool_array(panels * K * kColumns);
   for (Index panel = 0; panel < panels; ++panel) pack_panel(K, N, B, panel, packed.get() + panel * K * kColumns);
   multiply_tile({M, N, K, A, packed.get(), alpha, beta, C, stride, {}}, 0, M, 0, panels);
 }

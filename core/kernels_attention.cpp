@@ -4,7 +4,6 @@
 // how many other queries or keys there are; dK and dV depend on the sequence only.
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "weft/core/attention_panel.h"
 #include "weft/core/flops.h"
@@ -54,7 +53,7 @@ struct Scratch {
     real** const parts[] = {&q, &p, &d_o, &d_p, &factor_rows, &factors, &copied_keys, &copied_q, &copied_d_o};
     Index total = 0;
     for (const Index size : sizes) total += size;
-    memory_.reset(static_cast<real*>(pool_allocate(static_cast<std::size_t>(total) * sizeof(real))));
+    memory_ = pool_array(total);
     real* next = memory_.get();
     for (std::size_t i = 0; i < std::size(sizes); next += sizes[i++]) *parts[i] = next;
   }
@@ -65,10 +64,7 @@ struct Scratch {
   real *copied_keys, *copied_q, *copied_d_o;  // rows of whole vectors, where d_head is no multiple of them
 
  private:
-  struct PoolDelete {
-    void operator()(real* block) const { pool_free(block); }
-  };
-  std::unique_ptr<real, PoolDelete> memory_;
+  PoolArray memory_;
 };
 
 /// How many pairs of a query and a key that it sees there are in all heads.

@@ -69,11 +69,6 @@ void attend(Index d_head, Index keys, const real* q, KeyAt key, ValueAt value, r
   }
 }
 
-/// Room for the weights of `keys` keys.
-real* allocate_weights(Index keys) {
-  return static_cast<real*>(pool_allocate(static_cast<std::size_t>(keys + kGroup) * sizeof(real)));
-}
-
 /// How many tasks of `work` multiplications make a tile that is worth another thread.
 Index tile_of(Index work) { return std::max<Index>(1, 16384 / std::max<Index>(work, 1)); }
 
@@ -83,16 +78,15 @@ void cached_attention(Index rows, const CachedOperands& a, real* O) {
   const auto steps = static_cast<Index>(a.past.size());
   const Index D = a.heads * a.d_head;
   parallel_for(rows * a.heads, tile_of(2 * steps * a.d_head), [&](Index begin, Index end) {
-    real* weights = allocate_weights(steps);
+    const PoolArray weights = pool_array(steps + kGroup);
     for (Index task = begin; task < end; ++task) {
       const Index r = task / a.heads, column = task % a.heads * a.d_head;
       const Index* ancestors = a.ancestors.data() + r * steps;
       const auto key = [&](Index t) { return a.past[static_cast<std::size_t>(t)] + ancestors[t] * 2 * D + column; };
       attend(
-          a.d_head, steps, a.Q + r * a.q_stride + column, key, [&](Index t) { return key(t) + D; }, weights,
+          a.d_head, steps, a.Q + r * a.q_stride + column, key, [&](Index t) { return key(t) + D; }, weights.get(),
           O + r * D + column);
     }
-    pool_free(weights);
   });
 }
 
@@ -102,7 +96,7 @@ void memory_attention(const MemoryOperands& a, real* O) {
   const Index work =
       2 * queries * keys * a.d_head / std::max<Index>(1, sequences * sequences);  // of a head, on average
   parallel_for(sequences * a.heads, tile_of(work), [&](Index begin, Index end) {
-    real* weights = allocate_weights(keys);
+    const PoolArray weights = pool_array(keys + kGroup);
     for (Index task = begin; task < end; ++task) {
       const auto s = static_cast<std::size_t>(task / a.heads);
       const real* first = a.KV + a.key_offsets[s] * 2 * D + task % a.heads * a.d_head;
@@ -110,10 +104,9 @@ void memory_attention(const MemoryOperands& a, real* O) {
         const Index at = r * D + task % a.heads * a.d_head;
         attend(
             a.d_head, a.key_offsets[s + 1] - a.key_offsets[s], a.Q + at, [&](Index t) { return first + t * 2 * D; },
-            [&](Index t) { return first + t * 2 * D + D; }, weights, O + at);
+            [&](Index t) { return first + t * 2 * D + D; }, weights.get(), O + at);
       }
     }
-    pool_free(weights);
   });
 }
 

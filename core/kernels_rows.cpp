@@ -106,10 +106,10 @@ CrossEntropySums cross_entropy_rows(Index T, Index V, const real* logits, const 
       const auto log_sum = static_cast<double>(largest) + std::log(static_cast<double>(sum));
       const double nll = log_sum - static_cast<double>(target_logit);
       sums.negative_log_likelihood += nll;
-      sums.loss += label_smoothing == 0 ? nll
-                                        : (1 - static_cast<double>(label_smoothing)) * nll +
-                                              static_cast<double>(label_smoothing) *
-                                                  (log_sum - static_cast<double>(mean_logit));
+      sums.loss += label_smoothing == 0
+                       ? nll
+                       : (1 - static_cast<double>(label_smoothing)) * nll +
+                             static_cast<double>(label_smoothing) * (log_sum - static_cast<double>(mean_logit));
       // A NaN among the logits fails every comparison: never correct.
       sums.correct += target_logit >= largest && nll == nll ? 1 : 0;
       if (e == nullptr) continue;

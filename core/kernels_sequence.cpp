@@ -26,14 +26,15 @@ void start_table(Index rows, Index D, Dst table) {
 }  // namespace
 
 void gather_rows(std::span<const TokenId> ids, Index D, real factor, const real* table, real* y) {
-  parallel_for(static_cast<Index>(ids.size()), tile_rows(static_cast<Index>(ids.size()), D, 16384), [&](Index begin, Index end) {
-    for (Index t = begin; t < end; ++t) {
-      const real* from = table + static_cast<Index>(ids[static_cast<std::size_t>(t)]) * D;
-      real* to = y + t * D;
+  parallel_for(static_cast<Index>(ids.size()), tile_rows(static_cast<Index>(ids.size()), D, 16384),
+               [&](Index begin, Index end) {
+                 for (Index t = begin; t < end; ++t) {
+                   const real* from = table + static_cast<Index>(ids[static_cast<std::size_t>(t)]) * D;
+                   real* to = y + t * D;
 #pragma omp simd
-      for (Index d = 0; d < D; ++d) to[d] = factor * from[d];
-    }
-  });
+                   for (Index d = 0; d < D; ++d) to[d] = factor * from[d];
+                 }
+               });
 }
 
 void scatter_rows(std::span<const TokenId> ids, Index V, Index D, real factor, const real* dy, Dst dtable) {

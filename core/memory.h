@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "weft/core/types.h"
 
@@ -31,5 +32,16 @@ void* pool_allocate(std::size_t bytes);
 
 /// Takes back a block of pool_allocate.
 void pool_free(void* block) noexcept;
+
+struct PoolDelete {
+  void operator()(real* block) const { pool_free(block); }
+};
+/// Memory of the pool for as long as a task takes.
+using PoolArray = std::unique_ptr<real[], PoolDelete>;
+
+/// Room for that many elements.
+inline PoolArray pool_array(Index elements) {
+  return PoolArray(static_cast<real*>(pool_allocate(static_cast<std::size_t>(elements) * sizeof(real))));
+}
 
 }  // namespace weft

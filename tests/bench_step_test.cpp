@@ -41,7 +41,8 @@ TEST_CASE("uniform batches: one, of equal sentences, full") {
     CHECK(batches[0].target_rows.length(s) == 8);
     CHECK(batches[0].source_rows.length(s) == 8);
   }
-  CHECK(std::all_of(batches[0].source.begin(), batches[0].source.end(), [](TokenId id) { return id >= kEnd && id < 50; }));
+  CHECK(std::all_of(batches[0].source.begin(), batches[0].source.end(),
+                    [](TokenId id) { return id >= kEnd && id < 50; }));
 }
 
 TEST_CASE("realistic batches: lengths from 5 to 40 with a mean of 14, alike within a batch, the same each time") {

@@ -114,7 +114,8 @@ TEST_CASE("a row of x W^T has the same bits whatever the other rows are, for any
       for (const Index M : {1, 2, 5, 7, 8, 31, 513}) {
         for (const Index begin : {0, 1, 17}) {
           Tensor some({M, s.N});
-          linear(M, s.N, s.K, x.data() + begin * s.K, W.data(), b.data(), Activation::kGelu, some.data(), nullptr, false);
+          linear(M, s.N, s.K, x.data() + begin * s.K, W.data(), b.data(), Activation::kGelu, some.data(), nullptr,
+                 false);
           CHECK(same(some.data(), all.data() + begin * s.N, M * s.N));
         }
       }

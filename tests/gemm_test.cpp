@@ -61,7 +61,10 @@ TEST_CASE("products of all layouts") {
         CAPTURE(transpose_a);
         CAPTURE(transpose_b);
         // Rows of A lie 1024 elements apart in one case, which the product treats apart.
-        const Index a_stride = transpose_a ? c.M + 3 : c.K == 800 ? 1024 : c.K + 1, b_stride = (transpose_b ? c.K : c.N) + 2;
+        const Index a_stride = transpose_a  ? c.M + 3
+                               : c.K == 800 ? 1024
+                                            : c.K + 1,
+                    b_stride = (transpose_b ? c.K : c.N) + 2;
         const std::vector<real> a = random_values((transpose_a ? c.K : c.M) * a_stride, 1),
                                 b = random_values((transpose_b ? c.N : c.K) * b_stride, 2);
         const Matrix A{a.data(), a_stride, transpose_a}, B{b.data(), b_stride, transpose_b};
@@ -167,7 +170,8 @@ TEST_CASE("an element has the same bits whatever rows and columns are computed w
   for (const Index rows : {1, 2, 15, 100}) {
     const Index first_row = 37, first_column = 5, columns = 101;
     std::vector<real> some(static_cast<std::size_t>(rows * columns));
-    gemm(rows, columns, K, {a.data() + first_row * K, K}, {b.data() + first_column * K, K, true}, 0, some.data(), columns);
+    gemm(rows, columns, K, {a.data() + first_row * K, K}, {b.data() + first_column * K, K, true}, 0, some.data(),
+         columns);
     bool equal = true;
     for (Index i = 0; i < rows * columns; ++i) {
       equal &= some[static_cast<std::size_t>(i)] ==

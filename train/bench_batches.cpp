@@ -30,7 +30,9 @@ Lengths realistic_lengths(Random& random) {
   const double normal = radius * std::cos(2 * std::numbers::pi * random.uniform());
   const double target = std::exp(std::log(double{kMean}) - kDeviation * kDeviation / 2 + kDeviation * normal);
   const double source = target * (0.8 + 0.4 * random.uniform());
-  const auto bounded = [](double length) { return std::clamp(static_cast<Index>(std::lround(length)), kShortest, kLongest); };
+  const auto bounded = [](double length) {
+    return std::clamp(static_cast<Index>(std::lround(length)), kShortest, kLongest);
+  };
   return {bounded(target), bounded(source)};
 }
 

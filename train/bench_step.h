@@ -21,14 +21,14 @@ struct BenchStepOptions {
 
 /// What was measured. A step is an update: forward, backward, clipping, optimizer.
 struct BenchStepResult {
-  Index batches = 0;                  ///< of a pass; a round makes whole passes
-  double target_tokens = 0;           ///< of a step, mean over the batches, as all that follows
-  double step_seconds = 0;            ///< median over the rounds
-  double step_flops = 0;              ///< of all matrix products
-  double peak_flops = 0;              ///< of the machine, in operations a second, measured before and after
-  Index peak_bytes = 0;               ///< tensor memory at its most, with parameters and the optimizer's state
-  Index peak_resident_bytes = 0;      ///< of the whole process
-  double heap_allocations = 0;        ///< of tensor memory, a step
+  Index batches = 0;                    ///< of a pass; a round makes whole passes
+  double target_tokens = 0;             ///< of a step, mean over the batches, as all that follows
+  double step_seconds = 0;              ///< median over the rounds
+  double step_flops = 0;                ///< of all matrix products
+  double peak_flops = 0;                ///< of the machine, in operations a second, measured before and after
+  Index peak_bytes = 0;                 ///< tensor memory at its most, with parameters and the optimizer's state
+  Index peak_resident_bytes = 0;        ///< of the whole process
+  double heap_allocations = 0;          ///< of tensor memory, a step
   std::vector<OpProfile::Row> profile;  ///< of a step, by falling time
 
   double tokens_per_second() const { return target_tokens / step_seconds; }

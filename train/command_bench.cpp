@@ -118,11 +118,10 @@ int bench_decode_command(const Config& config, const Arguments& arguments, const
                     format_count(static_cast<Index>(one.tokens_per_second)),
                     fmt::format("{:.2f} ms", 1e3 * one.seconds / sentences)});
   }
-  print(arguments.has("json")
-            ? json.dump(2).append("\n")
-            : fmt::format("{} parameters, {} threads, sentences of {} tokens\n\n",
-                          format_count(model->parameters().count()), threads(), options.length) +
-                  format_table(rows, "lrrr"));
+  print(arguments.has("json") ? json.dump(2).append("\n")
+                              : fmt::format("{} parameters, {} threads, sentences of {} tokens\n\n",
+                                            format_count(model->parameters().count()), threads(), options.length) +
+                                    format_table(rows, "lrrr"));
   return 0;
 }
 
@@ -146,8 +145,8 @@ int bench_products_command(const Config& config, const Arguments& arguments) {
                     share(one.backward_x), share(one.backward_weight)});
   }
   print(arguments.has("json") ? json.dump(2).append("\n")
-                              : fmt::format("shares of the peak of {} threads, {:.1f} GFLOP/s\n\n{}", threads(), peak / 1e9,
-                                            format_table(rows, "lrrrrrr")));
+                              : fmt::format("shares of the peak of {} threads, {:.1f} GFLOP/s\n\n{}", threads(),
+                                            peak / 1e9, format_table(rows, "lrrrrrr")));
   return 0;
 }
 
@@ -155,8 +154,9 @@ int bench(const Arguments& arguments, const Registry& registry) {
   const auto& words = arguments.positional();
   const std::vector<std::string> kinds{"step", "decode", "products"};
   if (words.size() != 2 || std::count(kinds.begin(), kinds.end(), words[0]) == 0) {
-    throw ConfigError(fmt::format("bench: expected step, decode or products, then a configuration{}; see weft bench --help",
-                                  words.empty() ? "" : suggestion(words[0], kinds)));
+    throw ConfigError(
+        fmt::format("bench: expected step, decode or products, then a configuration{}; see weft bench --help",
+                    words.empty() ? "" : suggestion(words[0], kinds)));
   }
   std::vector<std::string> overrides = arguments.all("set");
   if (arguments.has("lengths")) overrides.push_back("bench.lengths=" + arguments.text("lengths"));
@@ -176,22 +176,23 @@ int bench(const Arguments& arguments, const Registry& registry) {
 }  // namespace
 
 Command bench_command() {
-  return {{"bench",
-           "step CONFIG | decode CONFIG | products CONFIG",
-           "Measure how fast a model trains (step), decodes, or multiplies its matrices on this machine. The text is made "
-           "up; the section \"bench\" of the configuration says how much of it.",
-           {{"lengths", "LENGTHS", "Lengths of the sentences: uniform:N or realistic; overrides bench.lengths."},
-            {"rounds", "N", "Times to measure; the median counts. 10 for step, 5 for decode unless given."},
-            {"profile", "", "step: show where the time goes, by operation."},
-            {"export", "FOLDER",
-             "Measure nothing; write the weights and the work there, so that another program can do the same."},
-            {"set", "KEY=VALUE", "Override a key; may be repeated."},
-            {"threads", "N", "Threads to compute with; 0 for one on each core."},
-            {"json", "", "Print JSON."}},
-           {"weft bench step configs/bench/small.json --profile", "weft bench products configs/bench/small.json",
-            "weft bench step configs/bench/small.json --lengths uniform:512 --json",
-            "weft bench decode configs/bench/base.json"}},
-          bench};
+  return {
+      {"bench",
+       "step CONFIG | decode CONFIG | products CONFIG",
+       "Measure how fast a model trains (step), decodes, or multiplies its matrices on this machine. The text is made "
+       "up; the section \"bench\" of the configuration says how much of it.",
+       {{"lengths", "LENGTHS", "Lengths of the sentences: uniform:N or realistic; overrides bench.lengths."},
+        {"rounds", "N", "Times to measure; the median counts. 10 for step, 5 for decode unless given."},
+        {"profile", "", "step: show where the time goes, by operation."},
+        {"export", "FOLDER",
+         "Measure nothing; write the weights and the work there, so that another program can do the same."},
+        {"set", "KEY=VALUE", "Override a key; may be repeated."},
+        {"threads", "N", "Threads to compute with; 0 for one on each core."},
+        {"json", "", "Print JSON."}},
+       {"weft bench step configs/bench/small.json --profile", "weft bench products configs/bench/small.json",
+        "weft bench step configs/bench/small.json --lengths uniform:512 --json",
+        "weft bench decode configs/bench/base.json"}},
+      bench};
 }
 
 }  // namespace weft

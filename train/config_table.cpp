@@ -178,7 +178,8 @@ void add_bench(ConfigTable& table) {
       "Tokens of the source vocabulary and of the target vocabulary, the three specials included.");
   key("target_tokens", &S::target_tokens, {.at_least = 1}, "Target tokens of a batch, end tokens included.");
   key("lengths", &S::lengths, {},
-      "Lengths of the sentences, end tokens included: `uniform:16` for 16 tokens on both sides, or `realistic` for 5 to "
+      "Lengths of the sentences, end tokens included: `uniform:16` for 16 tokens on both sides, or `realistic` for 5 "
+      "to "
       "40, with a mean of 14, in batches of similar lengths.");
 }
 

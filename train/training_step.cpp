@@ -17,12 +17,9 @@ void throw_diverged(Index step, std::string_view what, double value) {
 
 TrainingStep::TrainingStep(TranslationModel& model)
     : model_(model),
-      schedule_{model.config().schedule.name,
-                model.config().schedule.warmup_steps,
-                model.config().training.steps,
-                model.config().optimizer.learning_rate,
-                model.config().schedule.final_ratio,
-                model.config().model.d_model},
+      schedule_{model.config().schedule.name,        model.config().schedule.warmup_steps,
+                model.config().training.steps,       model.config().optimizer.learning_rate,
+                model.config().schedule.final_ratio, model.config().model.d_model},
       optimizer_(make_optimizer(
           {model.config().optimizer.name, model.config().optimizer.beta1, model.config().optimizer.beta2,
            model.config().optimizer.epsilon, model.config().optimizer.weight_decay, model.config().optimizer.momentum},
