@@ -38,7 +38,14 @@ struct ProductTarget {
 
 namespace small_product_detail {
 
-constexpr Index kRows = 12;  // of C in registers: with two vectors of columns, 24 of 32 registers
+// Rows of C in registers, with two vectors of columns: 24 of 32 registers, 12 of 16 half as long, 8 of 16 a quarter.
+#if defined(__AVX512F__)
+constexpr Index kRows = 12;
+#elif defined(__AVX__) || defined(__aarch64__)
+constexpr Index kRows = 3;
+#else
+constexpr Index kRows = 1;
+#endif
 
 template <Index kCount, Index kVectors, class Row, class Step>
 void multiply(Index depth, const LeftMatrix<Row, Step>& A, const RightMatrix& B, const ProductTarget& C) {
