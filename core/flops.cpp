@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 
-#include "weft/core/simd.h"
 #include "weft/core/threads.h"
 
 namespace weft {
@@ -12,25 +11,33 @@ namespace {
 
 std::atomic<Index> total{0};
 
-// Enough sums side by side to hide the latency of a multiply-add, few enough to stay in registers.
+// Vectors as long as the CPU's registers, and enough sums side by side to hide the latency of a multiply-add, but few enough
+// to stay in registers.
 #if defined(__AVX512F__)
-constexpr int kSums = 12;
+constexpr int kBytes = 64;
+#elif defined(__AVX__)
+constexpr int kBytes = 32;
 #else
-constexpr int kSums = 5;
+constexpr int kBytes = 16;
 #endif
+using Lanes = real __attribute__((vector_size(kBytes)));
+constexpr int kSums = 12;
+constexpr Index kWidth = kBytes / static_cast<Index>(sizeof(real));
 
 /// Does `rounds` multiply-adds on each sum.
 real multiply_add(Index rounds) {
-  simd::Vec sums[kSums];
-  for (int i = 0; i < kSums; ++i) sums[i] = simd::Vec{} + static_cast<real>(i);
-  const simd::Vec factor = simd::Vec{} + static_cast<real>(0.999999), term = simd::Vec{} + static_cast<real>(1e-6);
+  Lanes sums[kSums];
+  for (int i = 0; i < kSums; ++i) sums[i] = Lanes{} + static_cast<real>(i);
+  const Lanes factor = Lanes{} + static_cast<real>(0.999999), term = Lanes{} + static_cast<real>(1e-6);
   for (Index r = 0; r < rounds; ++r) {
 #pragma GCC unroll 12
     for (int i = 0; i < kSums; ++i) sums[i] = sums[i] * factor + term;
   }
-  simd::Vec all{};
-  for (const simd::Vec& sum : sums) all += sum;
-  return simd::lane_sum(all);
+  Lanes all{};
+  for (const Lanes& sum : sums) all += sum;
+  real sum_of_all = 0;
+  for (Index i = 0; i < kWidth; ++i) sum_of_all += all[i];
+  return sum_of_all;
 }
 
 }  // namespace
@@ -50,7 +57,7 @@ double measure_peak_flops(double seconds) {
   do {
     const auto start = Clock::now();
     parallel_for(tiles, 1, [&](Index, Index) { sink = multiply_add(kRounds); });
-    best = std::max(best, static_cast<double>(tiles * kRounds * kSums * simd::kLanes * 2) / since(start));
+    best = std::max(best, static_cast<double>(tiles * kRounds * kSums * kWidth * 2) / since(start));
   } while (since(began) < seconds);
   return best;
 }

@@ -67,12 +67,19 @@ inline void transpose(Vec (&rows)[kLanes]) {
 
 /// The sum of the lanes, pairwise.
 inline real lane_sum(Vec v) {
-  real lanes[kLanes];
-  std::memcpy(lanes, &v, sizeof v);
-  for (Index width = kLanes / 2; width > 0; width /= 2) {
-    for (Index i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-  }
-  return lanes[0];
+  using Half = real __attribute__((vector_size(32)));
+  using Quarter = real __attribute__((vector_size(16)));
+  Half halves[2];
+  std::memcpy(halves, &v, sizeof v);
+  const Half half = halves[0] + halves[1];
+  Quarter quarters[2];
+  std::memcpy(quarters, &half, sizeof half);
+  const Quarter q = quarters[0] + quarters[1];
+#ifdef WEFT_DOUBLE
+  return q[0] + q[1];
+#else
+  return (q[0] + q[2]) + (q[1] + q[3]);
+#endif
 }
 
 /// The sums of the lanes of four vectors, each as lane_sum gives it.
@@ -145,7 +152,9 @@ inline real max(Index n, const real* x) {
   const Vec all = of_two(of_two(largest[0], largest[1]), of_two(largest[2], largest[3]));
   real lanes[kLanes];
   std::memcpy(lanes, &all, sizeof all);
+#pragma GCC unroll 4
   for (Index width = kLanes / 2; width > 0; width /= 2) {
+#pragma GCC unroll 8
     for (Index l = 0; l < width; ++l) lanes[l] = of_two(lanes[l], lanes[l + width]);
   }
   for (; i < n; ++i) lanes[0] = of_two(x[i], lanes[0]);

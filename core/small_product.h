@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -38,53 +39,65 @@ struct ProductTarget {
 
 namespace small_product_detail {
 
-// Rows of C in registers, with two vectors of columns: 24 of 32 registers, 12 of 16 half as long, 8 of 16 a quarter.
+// Sums stay in registers only if their type is one that the CPU has. Rows of C at a time, with two simd::Vec of columns:
+// 24 of 32 registers; of AVX's 16 registers 12, of SSE's 8.
 #if defined(__AVX512F__)
-constexpr Index kRows = 12;
-#elif defined(__AVX__) || defined(__aarch64__)
-constexpr Index kRows = 3;
+constexpr Index kRegisterBytes = 64, kRows = 12;
+#elif defined(__AVX__)
+constexpr Index kRegisterBytes = 32, kRows = 3;
+#elif defined(__aarch64__)
+constexpr Index kRegisterBytes = 16, kRows = 3;
 #else
-constexpr Index kRows = 1;
+constexpr Index kRegisterBytes = 16, kRows = 1;
 #endif
+using Register = real __attribute__((vector_size(kRegisterBytes)));
+constexpr Index kRegisterLanes = kRegisterBytes / static_cast<Index>(sizeof(real));
+
+inline Register load(const real* p) {
+  Register r;
+  std::memcpy(&r, p, sizeof r);
+  return r;
+}
+inline void store(real* p, Register r) { std::memcpy(p, &r, sizeof r); }
 
 template <Index kCount, Index kVectors, class Row, class Step>
 void multiply(Index depth, const LeftMatrix<Row, Step>& A, const RightMatrix& B, const ProductTarget& C) {
-  using simd::kLanes, simd::Vec;
-  Vec sums[kCount][kVectors];
+  constexpr Index kColumns = kVectors * simd::kLanes, kRegisters = kColumns / kRegisterLanes;
+  Register sums[kCount][kRegisters];
 #pragma GCC unroll 12
   for (Index i = 0; i < kCount; ++i) {
-#pragma GCC unroll 2
-    for (Index j = 0; j < kVectors; ++j) sums[i][j] = Vec{};
+#pragma GCC unroll 8
+    for (Index j = 0; j < kRegisters; ++j) sums[i][j] = Register{};
   }
   const real* a = A.data;
   const real* b = B.data;
   for (Index k = 0; k < depth; ++k) {
-    Vec row[kVectors];
-#pragma GCC unroll 2
-    for (Index j = 0; j < kVectors; ++j) row[j] = simd::load(b + j * kLanes);
+    Register row[kRegisters];
+#pragma GCC unroll 8
+    for (Index j = 0; j < kRegisters; ++j) row[j] = load(b + j * kRegisterLanes);
 #pragma GCC unroll 12
     for (Index i = 0; i < kCount; ++i) {
       const real one = a[i * A.row];
-#pragma GCC unroll 2
-      for (Index j = 0; j < kVectors; ++j) sums[i][j] += one * row[j];
+#pragma GCC unroll 8
+      for (Index j = 0; j < kRegisters; ++j) sums[i][j] += one * row[j];
     }
     a += A.step;
     b += B.stride;
   }
   // Unfinished vectors go through a copy.
-  const bool whole = C.columns >= kVectors * kLanes;
-  alignas(64) real edge[kCount * kVectors * kLanes];
+  const bool whole = C.columns >= kColumns;
+  alignas(64) real edge[kCount * kColumns];
   real* const out = whole ? C.data : edge;
-  const Index stride = whole ? C.stride : kVectors * kLanes;
+  const Index stride = whole ? C.stride : kColumns;
   for (Index i = 0; i < kCount && !whole && C.beta != 0; ++i) {
     std::copy_n(C.data + i * C.stride, C.columns, edge + i * stride);
   }
 #pragma GCC unroll 12
   for (Index i = 0; i < kCount; ++i) {
-#pragma GCC unroll 2
-    for (Index j = 0; j < kVectors; ++j) {
-      real* const c = out + i * stride + j * kLanes;
-      simd::store(c, C.beta == 0 ? sums[i][j] : sums[i][j] + C.beta * simd::load(c));
+#pragma GCC unroll 8
+    for (Index j = 0; j < kRegisters; ++j) {
+      real* const c = out + i * stride + j * kRegisterLanes;
+      store(c, C.beta == 0 ? sums[i][j] : sums[i][j] + C.beta * load(c));
     }
   }
   for (Index i = 0; i < kCount && !whole; ++i) std::copy_n(edge + i * stride, C.columns, C.data + i * C.stride);
