@@ -125,4 +125,6 @@ TEST_CASE("the export says what to compute and what comes out") {
   CHECK(work["losses"][0].get<double>() == doctest::Approx(std::log(50.0)).epsilon(0.2));
   const Checkpoint checkpoint = load_checkpoint(folder.path() / "model.safetensors", standard_layers());
   CHECK(checkpoint.model->parameters().count() == model->parameters().count());
+  CHECK_THROWS_SAYING(export_bench_step(*model, folder.path() / "work.json" / "inside"), "choose another folder",
+                      DataError);
 }

@@ -1,7 +1,11 @@
 #include "weft/train/bench_export.h"
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "weft/core/error.h"
 #include "weft/core/file.h"
 #include "weft/train/bench_batches.h"
 #include "weft/train/checkpoint.h"
@@ -29,7 +33,12 @@ Json describe(TranslationModel& model) {
 }
 
 void write(TranslationModel& model, const std::filesystem::path& folder, const char* name, const Json& work) {
-  std::filesystem::create_directories(folder);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw DataError(
+        fmt::format("{}: cannot be made ({}); choose another folder with --export", folder.string(), error.message()));
+  }
   write_file_atomically(folder / name, [&](FileWriter& file) { file.write(work.dump() + "\n"); });
   save_checkpoint(folder / "model.safetensors", model, {}, nullptr);
 }

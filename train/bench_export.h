@@ -9,7 +9,7 @@
 namespace weft {
 
 /// Writes model.safetensors, a checkpoint, and work.json: config, sizes, the batches of make_bench_batches, and the loss of
-/// each without dropout, as the mean over its target tokens.
+/// each without dropout, as the mean over its target tokens. Throws DataError if the folder cannot be made.
 void export_bench_step(TranslationModel& model, const std::filesystem::path& folder);
 
 /// Writes model.safetensors and decode.json: config, sizes, and the sources and outputs of bench_decode_text for beams 1
