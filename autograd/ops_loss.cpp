@@ -40,7 +40,7 @@ void pass_on(Tape& tape, Slot slot, const Tensor& gradient, real upstream) {
 /// Rows of logits worked on at a time: about 16 MiB, in multiples of 64. More rows, and the gradient of the weights is
 /// added to less often; fewer, and the logits stay nearer to the CPU.
 Index chunk_rows(Index classes) {
-  constexpr Index kChunkBytes = 16 << 20;
+  constexpr Index kChunkBytes = 12 << 20;
   return std::max<Index>(64, kChunkBytes / (std::max<Index>(classes, 1) * static_cast<Index>(sizeof(real))) / 64 * 64);
 }
 

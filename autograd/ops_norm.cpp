@@ -11,6 +11,26 @@ void require_gain_and_shift(std::string_view op, const Var& x, const Var& gain, 
   require_shape(op, "shift", shift, {x.cols()}, "one for each column of x");
 }
 
+/// What the gradient of a normalisation needs of its input: the input or, where that will do, the result, which the next
+/// operation most often keeps in any case (after Rota Bulo et al. 2018, "In-Place Activated BatchNorm", section 3).
+class KeptInput {
+ public:
+  KeptInput(const Tensor& input, const Tensor& result, const Tensor& mean, const Tensor& gain, const Tensor& shift) {
+    if (can_undo_norm(gain.size(), gain.data(), shift.data())) {
+      rows_ = result;
+      shift_ = shift;
+    } else {
+      rows_ = input;
+      mean_ = mean;
+    }
+  }
+
+  NormInput get() const { return {rows_.data(), mean_.data(), shift_.data()}; }
+
+ private:
+  Tensor rows_, mean_, shift_;
+};
+
 }  // namespace
 
 Var softmax(const Var& x) {
@@ -47,14 +67,14 @@ Var layer_norm(const Var& x, const Var& gain, const Var& shift, real epsilon) {
   layer_norm(T, D, x.value().data(), gain.value().data(), shift.value().data(), epsilon, y.data(), mean.data(),
              rstd.data());
   if (tape == nullptr) return y;
-  return tape->record("layer_norm", std::move(y),
-                      [=, x = x.slot(), gain = gain.slot(), shift = shift.slot(), X = x.value(), G = gain.value()](
-                          const Tensor& dy, Tape& t) {
-                        // In this order, which is the kernel's: gain and shift may be one variable.
-                        const Dst dx = t.sink(x), dgain = t.sink(gain), dshift = t.sink(shift);
-                        layer_norm_backward(T, D, X.data(), G.data(), mean.data(), rstd.data(), dy.data(), dx, dgain,
-                                            dshift);
-                      });
+  const KeptInput kept(x.value(), y, mean, gain.value(), shift.value());
+  return tape->record(
+      "layer_norm", std::move(y),
+      [=, x = x.slot(), gain = gain.slot(), shift = shift.slot(), G = gain.value()](const Tensor& dy, Tape& t) {
+        // In this order, which is the kernel's: gain and shift may be one variable.
+        const Dst dx = t.sink(x), dgain = t.sink(gain), dshift = t.sink(shift);
+        add_norm_backward({}, T, D, kept.get(), G.data(), rstd.data(), dy.data(), dx, {}, dgain, dshift);
+      });
 }
 
 Var add_norm(const Var& x, const Var& y, const Var& gain, const Var& shift, real epsilon, const DropoutMask& dropout) {
@@ -62,18 +82,21 @@ Var add_norm(const Var& x, const Var& y, const Var& gain, const Var& shift, real
   require_same_shape("add_norm", "x", x, "y", y);
   require_gain_and_shift("add_norm", x, gain, shift);
   const Index T = x.rows(), D = x.cols();
-  Tensor sum(x.shape()), result(x.shape()), mean({T}), rstd({T});
+  Tape* tape = tape_of(x, y, gain, shift);
+  const bool undo = tape == nullptr || can_undo_norm(D, gain.value().data(), shift.value().data());
+  Tensor result(x.shape()), mean({T}), rstd({T});
+  Tensor sum = undo ? result : Tensor(x.shape());
   add_norm(dropout, T, D, x.value().data(), y.value().data(), gain.value().data(), shift.value().data(), epsilon,
            sum.data(), result.data(), mean.data(), rstd.data());
-  Tape* tape = tape_of(x, y, gain, shift);
   if (tape == nullptr) return result;
+  const KeptInput kept(sum, result, mean, gain.value(), shift.value());
   return tape->record("add_norm", std::move(result),
                       [=, x = x.slot(), y = y.slot(), gain = gain.slot(), shift = shift.slot(), G = gain.value()](
                           const Tensor& dy, Tape& t) {
                         // In this order, which is the kernel's: any of them may be one variable.
                         const Dst dx = t.sink(x), dz = t.sink(y), dgain = t.sink(gain), dshift = t.sink(shift);
-                        add_norm_backward(dropout, T, D, sum.data(), G.data(), mean.data(), rstd.data(), dy.data(), dx,
-                                          dz, dgain, dshift);
+                        add_norm_backward(dropout, T, D, kept.get(), G.data(), rstd.data(), dy.data(), dx, dz, dgain,
+                                          dshift);
                       });
 }
 

@@ -21,6 +21,11 @@ struct Matrix {
   bool transposed = false;
 };
 
+/// The part of an operand that begins at (row, column).
+inline Matrix part(const Matrix& m, Index row, Index column) {
+  return {m.data + (m.transposed ? column * m.stride + row : row * m.stride + column), m.stride, m.transposed};
+}
+
 /// Part of a result: rows [row_begin, row_end), columns [column_begin, column_end).
 struct Tile {
   Index row_begin, row_end, column_begin, column_end;

@@ -31,10 +31,6 @@ bool set_one_thread() {
   return true;
 }
 
-const real* part(const Matrix& m, Index row, Index column) {
-  return m.transposed ? m.data + column * m.stride + row : m.data + row * m.stride + column;
-}
-
 /// The length of a tile along a side of `length`: about an eighth, in multiples of 32, from 64 to 512.
 Index tile_length(Index length) { return std::clamp<Index>((length + 7) / 8 / 32 * 32, 64, 512); }
 
@@ -68,9 +64,8 @@ void gemm(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real beta
   const Index tile = M * N * K <= kSmall ? std::max<Index>(length, 1) : tile_length(length);
   parallel_for(length, tile, [&](Index begin, Index end) {
     const Tile t = by_rows ? Tile{begin, end, 0, N} : Tile{0, M, begin, end};
-    gemm_serial(t.row_end - t.row_begin, t.column_end - t.column_begin, K, 1,
-                {part(A, t.row_begin, 0), A.stride, A.transposed}, {part(B, 0, t.column_begin), B.stride, B.transposed},
-                beta, C + t.row_begin * stride + t.column_begin, stride);
+    gemm_serial(t.row_end - t.row_begin, t.column_end - t.column_begin, K, 1, part(A, t.row_begin, 0),
+                part(B, 0, t.column_begin), beta, C + t.row_begin * stride + t.column_begin, stride);
     apply_epilogue(epilogue, t, C, stride);
   });
 }

@@ -255,21 +255,42 @@ void run(const Product& p) {
   });
 }
 
-/// C = A B + beta * C without gaps in C, as the sum of `parts` products of ranges of K.
-void sum_of_parts(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real beta, real* C, Index parts) {
+/// C = A B + beta * C for a C that is small beside its sums, as the gradient of weights is: both operands are read a block of
+/// K at a time, in tiles of C so large that both blocks stay in the cache of a core, and `parts` ranges of K are summed up
+/// apart, so that each core reads the rows that it has.
+void sum_of_parts(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real beta, real* C, Index stride,
+                  Index parts) {
+  constexpr Index kTileColumns = 256, kTileSides = 544;  // of a tile: most columns; most rows and columns together
+  const Index column_tiles = panels_of(N, kTileColumns);
+  const Index columns = panels_of(panels_of(N, column_tiles), kColumns) * kColumns;
+  const Index row_tiles = panels_of(M, kTileSides - std::min(N, columns));
+  const Index rows = panels_of(panels_of(M, row_tiles), kRows) * kRows;
   const Index size = M * N;
-  const PoolArray sums = pool_array(parts * size);
+  const PoolArray sums = pool_array((parts - 1) * size);  // the first sum goes to C
   count_flops(2 * M * N * K);
-  parallel_for(parts, 1, [&](Index part, Index) {
-    const Index begin = part * K / parts, end = (part + 1) * K / parts;
-    gemm_serial(M, N, end - begin, 1, {A.data + begin * A.stride, A.stride, true},
-                {B.data + begin * B.stride, B.stride}, 0, sums.get() + part * size, N);
+  parallel_for(parts * row_tiles * column_tiles, 1, [&](Index tile, Index) {
+    const Index column = tile % column_tiles * columns, row = tile / column_tiles % row_tiles * rows;
+    if (row >= M || column >= N) return;
+    const Index p = tile / (column_tiles * row_tiles), out_stride = p == 0 ? stride : N;
+    const Index begin = p * K / parts, end = (p + 1) * K / parts, depth = block_depth(end - begin);
+    real* out = (p == 0 ? C : sums.get() + (p - 1) * size) + row * out_stride + column;
+    for (Index k = begin; k < end; k += depth) {
+      gemm_serial(std::min(rows, M - row), std::min(columns, N - column), std::min(depth, end - k), 1, part(A, row, k),
+                  part(B, k, column),
+                  k > begin ? 1
+                  : p > 0   ? 0
+                            : beta,
+                  out, out_stride);
+    }
   });
-  parallel_for(size, 8192, [&](Index begin, Index end) {
-    for (Index i = begin; i < end; ++i) {
-      real sum = sums.get()[i];
-      for (Index part = 1; part < parts; ++part) sum += sums.get()[part * size + i];
-      C[i] = beta == 0 ? sum : beta * C[i] + sum;
+  parallel_for(M, std::max<Index>(1, 8192 / N), [&](Index begin, Index end) {
+    for (Index r = begin; r < end; ++r) {
+      for (Index p = 1; p < parts; ++p) {
+        const real* in = sums.get() + (p - 1) * size + r * N;
+        real* out = C + r * stride;
+#pragma omp simd
+        for (Index i = 0; i < N; ++i) out[i] += in[i];
+      }
     }
   });
 }
@@ -293,13 +314,12 @@ void gemm(Index M, const Matrix& A, const PackedMatrix& B, real beta, real* C, I
 
 void gemm(Index M, Index N, Index K, const Matrix& A, const Matrix& B, real beta, real* C, Index stride,
           const Epilogue& epilogue) {
-  // A small sum over many rows, as the gradient of a narrow layer's weights: ranges of K are summed up apart, so that each
-  // core reads the rows that it has.
-  constexpr Index kSmall = 16 * 1024, kLeastDepth = 512, kMostParts = 8;
-  const Index parts = std::min(kMostParts, K / kLeastDepth / 2 * 2);
-  if (A.transposed && !B.transposed && M * N <= kSmall && parts >= 2 && stride == N && epilogue.bias == nullptr &&
+  constexpr Index kLarge = 256 * 1024, kLeastDepth = 512;
+  const Index size = M * N;
+  if (A.transposed && !B.transposed && size > 0 && size <= kLarge && K >= 2 * kLeastDepth && epilogue.bias == nullptr &&
       !epilogue.relu && epilogue.finish == nullptr) {
-    return sum_of_parts(M, N, K, A, B, beta, C, parts);
+    const Index most = size <= kLarge / 16 ? 8 : size <= kLarge / 4 ? 4 : 2;
+    return sum_of_parts(M, N, K, A, B, beta, C, stride, std::min(most, K / kLeastDepth / 2 * 2));
   }
   gemm(M, A, PackedMatrix(K, N, B), beta, C, stride, epilogue);
 }

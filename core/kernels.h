@@ -113,14 +113,23 @@ CrossEntropySums cross_entropy_rows(Index T, Index V, const real* logits, const 
 /// y = (x - mean) * rstd * gain + shift; mean and rstd [T] are kept unless null.
 void layer_norm(Index T, Index D, const real* x, const real* gain, const real* shift, real epsilon, real* y, real* mean,
                 real* rstd);
-/// The same of x + z * factors, a sum that is kept in `s` [T, D].
+/// The same of x + z * factors, a sum that is put into `s` [T, D], which may be y.
 void add_norm(const DropoutMask& dropout, Index T, Index D, const real* x, const real* z, const real* gain,
               const real* shift, real epsilon, real* s, real* y, real* mean, real* rstd);
-/// dx, dgain, dshift of layer_norm. `x` is what was normalised.
-void layer_norm_backward(Index T, Index D, const real* x, const real* gain, const real* mean, const real* rstd,
-                         const real* dy, Dst dx, Dst dgain, Dst dshift);
-/// ds, dgain, dshift of add_norm, with ds to dx and ds * factors to dz, in this order where they are one.
-void add_norm_backward(const DropoutMask& dropout, Index T, Index D, const real* s, const real* gain, const real* mean,
+/// Whether what was normalised by these can be had back from the result with little rounding.
+bool can_undo_norm(Index D, const real* gain, const real* shift);
+
+/// What is left of a normalisation: what was normalised and its means; or, without means, the result and the shift, from
+/// which can_undo_norm() lets it be had back.
+struct NormInput {
+  const real* rows;   ///< [T, D]
+  const real* mean;   ///< [T], or null
+  const real* shift;  ///< [D]; not read if there are means
+};
+
+/// ds, dgain, dshift of add_norm, with ds to dx and ds * factors to dz, in this order where they are one; of layer_norm
+/// without dz.
+void add_norm_backward(const DropoutMask& dropout, Index T, Index D, const NormInput& input, const real* gain,
                        const real* rstd, const real* dy, Dst dx, Dst dz, Dst dgain, Dst dshift);
 
 // ---- sequences (kernels_sequence.cpp) --------------------------------------------------------------------------------

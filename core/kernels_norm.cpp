@@ -7,6 +7,7 @@
 #include "weft/core/column_sums.h"
 #include "weft/core/dropout_factors.h"
 #include "weft/core/kernels.h"
+#include "weft/core/memory.h"
 #include "weft/core/simd.h"
 #include "weft/core/threads.h"
 
@@ -71,28 +72,41 @@ void add_norm(const DropoutMask& dropout, Index T, Index D, const real* x, const
   });
 }
 
-void layer_norm_backward(Index T, Index D, const real* x, const real* gain, const real* mean, const real* rstd,
-                         const real* dy, Dst dx, Dst dgain, Dst dshift) {
-  add_norm_backward({}, T, D, x, gain, mean, rstd, dy, dx, {}, dgain, dshift);
+bool can_undo_norm(Index D, const real* gain, const real* shift) {
+  // (y - shift) / gain is then off by some 17 units of the last place for a y of about the gain's size.
+  for (Index d = 0; d < D; ++d) {
+    const real size = std::abs(gain[d]);
+    if (!(size >= std::max<real>(1, std::abs(shift[d])) / 16 && size < 1e6)) return false;
+  }
+  return true;
 }
 
-void add_norm_backward(const DropoutMask& dropout, Index T, Index D, const real* s, const real* gain, const real* mean,
+void add_norm_backward(const DropoutMask& dropout, Index T, Index D, const NormInput& input, const real* gain,
                        const real* rstd, const real* dy, Dst dx, Dst dz, Dst dgain, Dst dshift) {
   const Index tile = tile_rows(T, D, kTile);
   const DropoutFactors make(dropout);
   const bool drops = dz && dropout.probability > 0;
   ColumnSums gain_sums(T, D, tile), shift_sums(T, D, tile);
+  const bool undo = input.mean == nullptr;
+  const PoolArray inverse = pool_array(undo ? D : 0);
+  for (Index d = 0; undo && d < D; ++d) inverse[static_cast<std::size_t>(d)] = 1 / gain[d];
   parallel_for(T, tile, [&](Index begin, Index end) {
     std::array<real, DropoutFactors::kPiece> piece;
     const real* const factors = piece.data();
     real *const gains = gain_sums.of_tile(begin), *const shifts = shift_sums.of_tile(begin);
     for (Index t = begin; t < end; ++t) {
-      const real *const row = s + t * D, *const g = dy + t * D, *const w = gain;
-      const real m = mean[t], r = rstd[t];
-      // With n = (s - m) r and h = dy * gain: ds = r (h - mean(h) - n mean(h n)).
+      const real *const row = input.rows + t * D, *const g = dy + t * D, *const w = gain;
+      const real *const shift = input.shift, *const over = inverse.get();
+      const real m = undo ? 0 : input.mean[t], r = rstd[t];
+      const auto normalised = [=](auto zero, Index d) {
+        using V = decltype(zero);
+        if (undo) return static_cast<V>((simd::get<V>(row + d) - simd::get<V>(shift + d)) * simd::get<V>(over + d));
+        return static_cast<V>((simd::get<V>(row + d) - m) * r);
+      };
+      // With n = normalised and h = dy * gain: ds = r (h - mean(h) - n mean(h n)).
       const auto sum = simd::sums<2>(D, [=](auto zero, Index d) {
         using V = decltype(zero);
-        const V one = simd::get<V>(g + d), n = (simd::get<V>(row + d) - m) * r, h = one * simd::get<V>(w + d);
+        const V one = simd::get<V>(g + d), n = normalised(zero, d), h = one * simd::get<V>(w + d);
         simd::put(gains + d, 1, one * n);
         simd::put(shifts + d, 1, one);
         return std::array<V, 2>{h, h * n};
@@ -104,7 +118,7 @@ void add_norm_backward(const DropoutMask& dropout, Index T, Index D, const real*
         const Dst to_x = at(dx, t * D + first), to_z = at(dz, t * D + first);
         simd::each(length, [=](auto zero, Index i) {
           using V = decltype(zero);
-          const V n = (simd::get<V>(row + first + i) - m) * r;
+          const V n = normalised(zero, first + i);
           const V ds = r * (simd::get<V>(g + first + i) * simd::get<V>(w + first + i) - mean_h - n * mean_hn);
           if (to_x) simd::put(to_x.data + i, to_x.beta, ds);
           if (to_z) simd::put(to_z.data + i, to_z.beta, drops ? ds * simd::get<V>(factors + i) : ds);

@@ -38,14 +38,14 @@ std::size_t class_of(std::size_t bytes) {
 }
 
 /// Memory from the heap; for a large block in pages of 2 MiB where the system has them, which spares the CPU much looking up
-/// of addresses.
+/// of addresses. What does not fill such a page stays in small ones, of which only those in use take memory.
 void* take_from_heap(std::size_t bytes) {
   constexpr std::size_t kLargePage = std::size_t{2} << 20;
   if (bytes < 2 * kLargePage) return std::aligned_alloc(kAlignment, bytes);
-  bytes = (bytes + kLargePage - 1) / kLargePage * kLargePage;
-  void* block = std::aligned_alloc(kLargePage, bytes);
+  void* block = nullptr;
+  if (::posix_memalign(&block, kLargePage, bytes) != 0) return nullptr;
 #ifdef MADV_HUGEPAGE
-  if (block != nullptr) ::madvise(block, bytes, MADV_HUGEPAGE);  // a wish: without it all works as well
+  ::madvise(block, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);  // a wish: without it all works as well
 #endif
   return block;
 }
@@ -57,10 +57,8 @@ class Pool {
     if (size_class >= kClasses) fail(bytes);
     const std::size_t size = class_bytes(size_class);
     const std::scoped_lock lock(mutex_);
-    Header* header = kept_[size_class];
-    if (header != nullptr) {
-      kept_[size_class] = header->next;
-    } else {
+    Header* header = take_kept(size_class);
+    if (header == nullptr) {
       header = static_cast<Header*>(take_from_heap(size + kAlignment));
       if (header == nullptr) fail(bytes);
       header->size_class = size_class;
@@ -68,7 +66,7 @@ class Pool {
       statistics_.reserved_bytes += static_cast<Index>(size);
       ++statistics_.heap_allocations;
     }
-    statistics_.current_bytes += static_cast<Index>(size);
+    statistics_.current_bytes += static_cast<Index>(header->bytes);
     statistics_.peak_bytes = std::max(statistics_.peak_bytes, statistics_.current_bytes);
     return reinterpret_cast<char*>(header) + kAlignment;
   }
@@ -104,6 +102,18 @@ class Pool {
   }
 
  private:
+  /// A kept block of that class, or one that is up to half again as large; null if there is none.
+  Header* take_kept(std::size_t size_class) {
+    constexpr std::size_t kLarger = 2;
+    for (std::size_t i = size_class; i <= std::min(size_class + kLarger, kClasses - 1); ++i) {
+      Header* header = kept_[i];
+      if (header == nullptr) continue;
+      kept_[i] = header->next;
+      return header;
+    }
+    return nullptr;
+  }
+
   [[noreturn]] static void fail(std::size_t bytes) {
     throw Error(fmt::format(
         "out of memory: cannot allocate {} bytes for a tensor; use smaller batches or a smaller model", bytes));

@@ -39,9 +39,10 @@ struct Case {
 };
 
 // Below, at and above the lengths at which panels (14 rows, 32 columns), blocks of K (384), tiles and sums of parts begin.
-const std::vector<Case> kCases = {{1, 1, 1},     {1, 33, 5},    {13, 32, 16},   {14, 31, 17},  {15, 64, 383},
-                                  {28, 65, 384}, {29, 96, 385}, {100, 40, 800}, {257, 12, 33}, {300, 130, 70},
-                                  {40, 24, 900}, {7, 200, 0},   {0, 3, 4}};
+const std::vector<Case> kCases = {{1, 1, 1},     {1, 33, 5},     {13, 32, 16},     {14, 31, 17},
+                                  {15, 64, 383}, {28, 65, 384},  {29, 96, 385},    {100, 40, 800},
+                                  {257, 12, 33}, {300, 130, 70}, {40, 24, 900},    {7, 200, 0},
+                                  {0, 3, 4},     {40, 24, 1030}, {290, 270, 1025}, {500, 40, 2100}};
 
 constexpr double kTolerance = sizeof(real) == 4 ? 2e-4 : 1e-12;
 

@@ -134,6 +134,10 @@ TEST_CASE("the pool counts what is handed out, reuses what comes back, and gives
   }
   CHECK(memory_statistics().heap_allocations == now.heap_allocations);
   CHECK(memory_statistics().reserved_bytes == now.reserved_bytes);
+  { const Tensor smaller({kElements * 3 / 4}); }  // takes one of the larger blocks
+  CHECK(memory_statistics().reserved_bytes == now.reserved_bytes);
+  { const Tensor much_smaller({kElements / 2}); }  // does not
+  CHECK(memory_statistics().reserved_bytes > now.reserved_bytes);
 
   reset_peak_memory();
   CHECK(memory_statistics().peak_bytes == start.current_bytes);
