@@ -13,6 +13,7 @@
 
 #include "weft/core/error.h"
 #include "weft/core/types.h"
+#include "weft/train/svg.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
@@ -30,8 +31,6 @@ constexpr double kSlant = 55;        // degrees of words that stand too close to
 constexpr Index kLongestLabel = 18;  // columns of text; the whole word is in the tooltip
 constexpr double kRadians = 3.14159265358979323846 / 180;
 
-constexpr std::string_view kPaper = "#fcfbf8", kInk = "#1d2733", kSoftInk = "#6b7684", kLine = "#e3e0d8";
-
 struct Colour {
   double red, green, blue;
 };
@@ -39,36 +38,6 @@ constexpr std::array<Colour, 6> kRamp = {
     {{243, 241, 235}, {201, 224, 222}, {125, 186, 193}, {60, 134, 160}, {31, 82, 124}, {18, 36, 76}}};
 
 using Out = std::back_insert_iterator<std::string>;
-
-/// Escapes text for XML content and attributes. Control characters, which XML forbids, show as their Unicode
-/// pictures.
-std::string escape(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const std::string_view before = text;
-    const char32_t c = take_code_point(text);
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else if (c == '\'') {
-      out += "&#39;";
-    } else if (c < 0x20) {
-      out += fmt::format("&#x{:X};", 0x2400 + static_cast<unsigned>(c));
-    } else if (c == 0x7F) {
-      out += "&#x2421;";
-    } else if (c == 0xFFFD || c == 0xFFFE || c == 0xFFFF) {
-      out += "&#xFFFD;";
-    } else {
-      out += before.substr(0, before.size() - text.size());
-    }
-  }
-  return out;
-}
 
 /// Position of a weight on the colour ramp, 0 to 1. The root spreads the small weights that long sentences
 /// have.
@@ -205,19 +174,19 @@ std::vector<float> Picture::mean() const {
 }
 
 void Picture::words(const PanelStyle& s) {
-  put("<g font-size=\"{:.1f}\" fill=\"{}\">\n", s.font, kInk);
+  put("<g font-size=\"{:.1f}\" fill=\"{}\">\n", s.font, svg::kInk);
   for (std::size_t i = 0; i < source_.size(); ++i) {
     const double x = (static_cast<double>(i) + 0.5) * s.cell;
     if (s.slanted) {
       put("<text transform=\"translate({:.1f} -6) rotate(-{})\">{}</text>\n", x + s.font * 0.35, kSlant,
-          escape(source_[i]));
+          escape_xml(source_[i]));
     } else {
-      put("<text x=\"{:.1f}\" y=\"-7\" text-anchor=\"middle\">{}</text>\n", x, escape(source_[i]));
+      put("<text x=\"{:.1f}\" y=\"-7\" text-anchor=\"middle\">{}</text>\n", x, escape_xml(source_[i]));
     }
   }
   for (std::size_t j = 0; j < target_.size(); ++j) {
     put("<text x=\"-8\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
-        (static_cast<double>(j) + 0.5) * s.cell + s.font * 0.35, escape(target_[j]));
+        (static_cast<double>(j) + 0.5) * s.cell + s.font * 0.35, escape_xml(target_[j]));
   }
   svg_ += "</g>\n";
 }
@@ -225,10 +194,10 @@ void Picture::words(const PanelStyle& s) {
 void Picture::cells(const PanelStyle& s, const std::vector<float>& weights) {
   const std::size_t columns = source_.size();
   std::vector<std::string> names;
-  for (const std::string& word : map_.source) names.push_back(escape(word));
+  for (const std::string& word : map_.source) names.push_back(escape_xml(word));
   put("<g class=\"cells\" transform=\"scale({:.2f})\">\n", s.cell);
   for (std::size_t j = 0; j < target_.size(); ++j) {
-    const std::string target = escape(map_.target[j]);
+    const std::string target = escape_xml(map_.target[j]);
     for (std::size_t i = 0; i < columns; ++i) {
       const double weight = static_cast<double>(weights[j * columns + i]);
       put("<rect x=\"{}.03\" y=\"{}.03\" width=\".94\" height=\".94\" rx=\".1\" fill=\"{}\">"
@@ -242,7 +211,7 @@ void Picture::cells(const PanelStyle& s, const std::vector<float>& weights) {
 void Picture::panel(double x, double y, const PanelStyle& s, std::string_view caption,
                     const std::vector<float>& weights) {
   put("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"13\" font-weight=\"600\" fill=\"{}\">{}</text>\n", x + s.left,
-      y + 13, kSoftInk, caption);
+      y + 13, svg::kSoftInk, caption);
   put("<g transform=\"translate({:.1f} {:.1f})\">\n", x + s.left, y + s.top);
   words(s);
   cells(s, weights);
@@ -252,7 +221,7 @@ void Picture::panel(double x, double y, const PanelStyle& s, std::string_view ca
 void Picture::legend(double x, double y) {
   constexpr int kSteps = 55;
   constexpr double kLong = 220, kHigh = 10;
-  put("<g font-size=\"11\" fill=\"{}\">\n<text x=\"{:.1f}\" y=\"{:.1f}\">weight</text>\n", kSoftInk, x, y + 9);
+  put("<g font-size=\"11\" fill=\"{}\">\n<text x=\"{:.1f}\" y=\"{:.1f}\">weight</text>\n", svg::kSoftInk, x, y + 9);
   const double left = x + 50;
   for (int i = 0; i < kSteps; ++i) {
     put("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\" "
@@ -280,12 +249,13 @@ std::string Picture::draw() {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
       "{1:.0f}\" "
       "role=\"img\" aria-label=\"{2}\" font-family=\"system-ui, sans-serif\">\n",
-      width, height, escape(title_));
-  put("<rect width=\"{:.0f}\" height=\"{:.0f}\" rx=\"14\" fill=\"{}\" stroke=\"{}\"/>\n", width, height, kPaper, kLine);
+      width, height, escape_xml(title_));
+  put("<rect width=\"{:.0f}\" height=\"{:.0f}\" rx=\"14\" fill=\"{}\" stroke=\"{}\"/>\n", width, height, svg::kPaper,
+      svg::kLine);
   put("<text x=\"{}\" y=\"{}\" font-size=\"20\" font-weight=\"600\" fill=\"{}\">{}</text>\n", kMargin, kMargin + 18,
-      kInk, escape(clip_text(title_, static_cast<Index>(inner_width / 11.5))));
+      svg::kInk, escape_xml(clip_text(title_, static_cast<Index>(inner_width / 11.5))));
   put("<text x=\"{}\" y=\"{}\" font-size=\"13\" fill=\"{}\">source words across, target words down</text>\n", kMargin,
-      kMargin + 40, kSoftInk);
+      kMargin + 40, svg::kSoftInk);
 
   const double top = kMargin + kHeader;
   panel(kMargin, top, large, mean_caption, mean());

@@ -19,7 +19,7 @@ namespace {
 
 std::vector<Command> commands() {
   return {train_command(),  evaluate_command(), translate_command(), inspect_command(),
-          config_command(), data_command(),     bench_command()};
+          config_command(), data_command(),     plot_command(),      bench_command()};
 }
 
 std::string general_help(const std::vector<Command>& all) {

@@ -22,6 +22,7 @@ Command inspect_command();
 Command config_command();
 Command data_command();
 Command bench_command();
+Command plot_command();
 
 /// Writes to standard output. Throws Error if it cannot take the text (a full disk, a closed pipe).
 void print(const std::string& text);

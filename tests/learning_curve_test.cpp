@@ -1,0 +1,87 @@
+#include "weft/train/learning_curve.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "weft/core/error.h"
+#include "xml.h"
+
+using namespace weft;
+
+namespace {
+
+StepEntry step(Index number, double loss, double seconds) {
+  StepEntry entry;
+  entry.step = number;
+  entry.loss = loss;
+  entry.elapsed_seconds = seconds;
+  return entry;
+}
+
+ValidationEntry validation(Index number, double loss, double bleu) {
+  ValidationEntry entry;
+  entry.step = number;
+  entry.loss = loss;
+  entry.bleu = bleu;
+  entry.token_accuracy = bleu / 200;
+  return entry;
+}
+
+CurveRun run(const std::string& name) {
+  return {
+      name,
+      {{step(10, 4, 60), step(20, 3, 120), step(30, 2, 180)}, {validation(15, 3.5, 10), validation(30, 2.5, 21.25)}}};
+}
+
+}  // namespace
+
+TEST_CASE("curves of a run") {
+  const std::string svg = learning_curve_svg({run("runs/<a>")}, {.title = "a & b"});
+  CHECK(xml::fault(svg) == "");
+  CHECK(xml::count(svg, "<polyline") == 3);  // training, validation, BLEU
+  CHECK(xml::count(svg, "<circle") == 4);
+  CHECK(xml::count(svg, "runs/&lt;a&gt;: best BLEU 21.25<") == 1);
+  CHECK(xml::count(svg, "a &amp; b") == 2);
+  // Update 15 lies half way between those of 60 and 120 seconds.
+  CHECK(xml::count(svg, "<title>1.5: 3.5</title>") == 1);
+  CHECK(xml::count(svg, "<title>3: 21.25</title>") == 1);
+  CHECK(xml::count(svg, "minutes of training") == 2);
+}
+
+TEST_CASE("by updates, another metric, several runs") {
+  const std::string svg = learning_curve_svg({run("one"), run("two")}, {"", "token_accuracy", false});
+  CHECK(xml::fault(svg) == "");
+  CHECK(xml::count(svg, "<polyline") == 6);
+  CHECK(xml::count(svg, "<title>15: 3.5</title>") == 2);
+  CHECK(xml::count(svg, "best token accuracy 10.62 %") == 2);
+  CHECK(xml::count(svg, ">updates<") == 2);
+  const std::string loss = learning_curve_svg({run("one")}, {"", "loss", false});
+  CHECK(xml::count(loss, "best loss 2.5<") == 1);  // the least is best
+}
+
+TEST_CASE("long logs are thinned, and what is not finite is left out") {
+  CurveRun long_run{"long", {}};
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  for (Index i = 1; i <= 10000; ++i) {
+    long_run.entries.steps.push_back(step(i, i % 100 == 0 ? kNone : 5, static_cast<double>(i)));
+  }
+  long_run.entries.validations = {validation(100, kNone, kNone),
+                                  validation(10000, std::numeric_limits<double>::infinity(), 3)};
+  const std::string svg = learning_curve_svg({long_run}, {});
+  CHECK(xml::fault(svg) == "");
+  CHECK(svg.size() < 10000);
+  CHECK(svg.find("nan") == std::string::npos);
+  CHECK(svg.find("inf") == std::string::npos);
+  CHECK(xml::count(svg, "<circle") == 1);
+}
+
+TEST_CASE("a log without validations, a single entry") {
+  CHECK(xml::fault(learning_curve_svg({{"a", {{step(1, 2, 1)}, {}}}}, {})) == "");
+  CHECK(xml::fault(learning_curve_svg({{"a", {{}, {validation(1, 2, 1)}}}}, {})) == "");
+}
+
+TEST_CASE("what cannot be drawn") {
+  CHECK_THROWS_AS(learning_curve_svg({{"empty", {}}}, {}), DataError);
+  CHECK_THROWS_AS(learning_curve_svg({run("a")}, {"", "nonsense", true}), ConfigError);
+}
