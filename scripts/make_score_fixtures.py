@@ -76,6 +76,15 @@ def bleu(hypotheses, references, tokenize, method, value, lowercase):
             "signature": signature(metric)}
 
 
+def sentence_bleu(hypothesis, references, tokenize, method, value, lowercase):
+    metric = BLEU(tokenize=tokenize, smooth_method=method, smooth_value=value, lowercase=lowercase, force=True,
+                  effective_order=True)
+    result = metric.sentence_score(hypothesis, references)
+    return {"hypothesis": hypothesis, "references": references, "tokenize": tokenize, "smooth_method": method,
+            "smooth_value": value, "lowercase": lowercase, "score": result.score, "printed": result.format(),
+            "signature": signature(metric)}
+
+
 def chrf(hypotheses, references, word_order, lowercase):
     metric = CHRF(word_order=word_order, lowercase=lowercase)
     result = metric.corpus_score(hypotheses, references)
@@ -168,6 +177,9 @@ def main():
         scores += [chrf(hyps, streams, order, lower) for order in (0, 1, 2) for lower in (False, True)]
         cases.append({"hypotheses": hyps, "references": streams, "scores": scores})
 
+    sentences = [sentence_bleu(hyps[0], [stream[0] for stream in streams], rng.choice(TOKENIZERS),
+                               *rng.choice(SMOOTHINGS), rng.random() < 0.2) for hyps, streams in corpora * 2]
+
     lines = ODD + CHINESE + [sentence(rng, 10, 0.9) for _ in range(60)]
     lines += [sentence(rng, 10, 0.3, CHINESE) for _ in range(60)]
     lines += ["".join(rng.choice("a1.,-&;'\" \n/é。我\u3000") for _ in range(rng.randint(1, 14))) for _ in range(200)]
@@ -187,6 +199,8 @@ def main():
     with open(path, "w", encoding="utf-8", newline="\n") as out:
         out.write('{"sacrebleu":%s,\n"corpora":[\n' % row(sacrebleu.__version__))
         out.write(",\n".join(map(row, cases)))
+        out.write('\n],\n"sentences":[\n')
+        out.write(",\n".join(map(row, sentences)))
         out.write('\n],\n"tokens":{\n')
         out.write(",\n".join('"%s":[\n%s\n]' % (name, ",\n".join(map(row, pairs))) for name, pairs in tokens.items()))
         out.write('\n},\n"lower":[\n')

@@ -53,6 +53,23 @@ TEST_CASE("BLEU equals sacreBLEU's with every tokenizer, smoothing and case") {
   }
 }
 
+TEST_CASE("BLEU of a sentence, with effective order, equals sacreBLEU's") {
+  const Json& sentences = score_fixture()["sentences"];
+  REQUIRE(sentences.size() >= 200);
+  for (const Json& expected : sentences) {
+    CAPTURE(expected.dump());
+    BleuOptions options = options_of(expected);
+    options.effective_order = true;
+    const Bleu metric(options);
+    std::vector<Strings> references;
+    for (const Json& reference : expected["references"]) references.push_back({reference.get<std::string>()});
+    const std::vector<Index> sums = sums_of(metric, {expected["hypothesis"].get<std::string>()}, references);
+    CHECK(std::abs(metric.score(sums) - expected["score"].get<double>()) < 1e-9);
+    CHECK(format_score(metric, sums) == expected["printed"].get<std::string>());
+    CHECK(before_version(signature(metric, references.size())) == expected["signature"].get<std::string>());
+  }
+}
+
 TEST_CASE("the tokenizers equal sacreBLEU's") {
   for (const std::string name : {"13a", "none", "char", "zh"}) {
     const Json tokens = score_fixture()["tokens"][name];

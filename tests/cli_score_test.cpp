@@ -87,6 +87,27 @@ TEST_CASE("blank lines are lines, and empty output is 0 and not NaN") {
         scored({"--reference", "ref.txt", "--hypothesis", "ref.txt"}));
 }
 
+TEST_CASE("each sentence is scored on its own, in sacreBLEU's lines") {
+  workplace();
+  put("ref.txt", "the cat\n\na b c d e\n");
+  const std::string input = "the cat\nx\na b c\n", bleu = "BLEU|nrefs:1|case:mixed|eff:yes|tok:13a|smooth:exp|version:";
+  const Words lines = lines_of(scored({"--reference", "ref.txt", "--sentences", "--metric", "bleu"}, input));
+  REQUIRE(lines.size() == 3);
+  for (const std::string& line : lines) CHECK(line.starts_with(bleu));
+  CHECK(contains(lines[0], " = 100.00 100.0/100.0/0.0/0.0 (BP = 1.000 "));
+  CHECK(contains(lines[1], " = 0.00 0.0/"));
+  CHECK(contains(lines[2], " = 51.34 100.0/100.0/100.0/0.0 (BP = 0.513 "));
+  const Words both = lines_of(scored({"--reference", "ref.txt", "--sentences"}, input));
+  REQUIRE(both.size() == 6);
+  CHECK(both[4] == lines[2]);
+  CHECK(both[5].starts_with("chrF2|"));
+  const Json json = scored_json({"--reference", "ref.txt", "--sentences"}, input)[0]["scores"];
+  CHECK(json[0]["sentences"][0] == 100);
+  CHECK(json[1]["sentences"].size() == 3);
+  check_refused(score({"--reference", "ref.txt", "--hypothesis", "ref.txt", "--hypothesis", "ref.txt", "--sentences"}),
+                {"--sentences is for one --hypothesis"});
+}
+
 TEST_CASE("paired bootstrap compares outputs with the first and depends on the seed alone") {
   workplace();
   const weft::ParallelText text = weft::letters(60, 5, 5, 12);

@@ -85,8 +85,9 @@ Bleu::Bleu(const BleuOptions& options) : options_(options) {
 
 std::string Bleu::settings() const {
   const std::string value = takes_value(options_.smoothing) ? fmt::format("[{:.2f}]", value_of(options_)) : "";
-  return fmt::format("case:{}|eff:no|tok:{}|smooth:{}{}", options_.lowercase ? "lc" : "mixed",
-                     name_of(options_.tokenizer), kSmoothings[static_cast<std::size_t>(options_.smoothing)], value);
+  return fmt::format("case:{}|eff:{}|tok:{}|smooth:{}{}", options_.lowercase ? "lc" : "mixed",
+                     options_.effective_order ? "yes" : "no", name_of(options_.tokenizer),
+                     kSmoothings[static_cast<std::size_t>(options_.smoothing)], value);
 }
 
 void Bleu::count(std::string_view hypothesis, std::span<const std::string_view> references,
@@ -127,11 +128,13 @@ BleuScore Bleu::compute(std::span<const Index> sums) const {
   if (std::all_of(matches.begin(), matches.end(), [](Index count) { return count == 0; })) return result;
 
   double halvings = 1;
+  std::size_t orders = kOrders;
   for (std::size_t n = 0; n < kOrders; ++n) {
     const double added = options_.smoothing == BleuSmoothing::kAddK && n > 0 ? value_of(options_) : 0;
     const double correct = static_cast<double>(matches[n]) + added;
     const double total = static_cast<double>(sums[kTotals + n]) + added;
-    if (total == 0) break;  // no line is this long: the orders from here on stay 0, and so does the score
+    if (total == 0) break;  // no line is this long: the orders from here on stay 0, and so may the score
+    if (options_.effective_order) orders = n + 1;
     if (correct > 0) {
       result.precisions[n] = 100 * correct / total;
     } else if (options_.smoothing == BleuSmoothing::kExp) {
@@ -142,12 +145,12 @@ BleuScore Bleu::compute(std::span<const Index> sums) const {
     }
   }
   double sum = 0;
-  for (const double precision : result.precisions) {
-    if (precision == 0) return result;
-    sum += std::log(precision);
+  for (std::size_t n = 0; n < orders; ++n) {
+    if (result.precisions[n] == 0) return result;
+    sum += std::log(result.precisions[n]);
   }
   // exp(log(100)) is a little over 100; a perfect score is 100 and not that.
-  result.score = std::min(100.0, result.brevity_penalty * std::exp(sum / kOrders));
+  result.score = std::min(100.0, result.brevity_penalty * std::exp(sum / static_cast<double>(orders)));
   return result;
 }
 

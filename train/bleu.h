@@ -24,6 +24,7 @@ struct BleuOptions {
   BleuSmoothing smoothing = BleuSmoothing::kExp;
   std::optional<double> smooth_value;  ///< of floor and add-k; their defaults are 0.1 and 1
   bool lowercase = false;              ///< whether case does not matter
+  bool effective_order = false;        ///< whether n-grams longer than any line are left out, as for sentences
 };
 
 /// BLEU and what it is made of.
@@ -39,7 +40,7 @@ struct BleuScore {
 ///
 /// Of several references an n-gram counts as often as in the one that has it most often, and the reference
 /// closest in length counts for the brevity penalty, the shorter of two. As in sacreBLEU a corpus without a
-/// single 4-gram scores 0, even against itself. Source: Papineni et al. 2002, "BLEU: a Method for Automatic
+/// single 4-gram scores 0, even against itself, unless there is effective_order. Source: Papineni et al. 2002, "BLEU: a Method for Automatic
 /// Evaluation of Machine Translation"; Post 2018, "A Call for Clarity in Reporting BLEU Scores".
 class Bleu : public Metric {
  public:

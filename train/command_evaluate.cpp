@@ -73,7 +73,9 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const Regi
   use_threads(arguments, model.config().training.threads);
   Row row;
   row.checkpoint = path;
-  row.metrics = metrics_of(arguments, bleu_tokenizer(decoding.bleu_tokenizer));
+  BleuOptions bleu;
+  bleu.tokenizer = bleu_tokenizer(decoding.bleu_tokenizer);
+  row.metrics = metrics_of(arguments, bleu);
   const EvaluationText text = text_of(arguments, model.config());
   for (const auto& metric : row.metrics) row.signatures.push_back(signature(*metric, text.references.size()));
   SearchOptions options = search_options(decoding);
@@ -168,7 +170,9 @@ std::string to_text(const std::vector<Row>& rows) {
     }
     table.back().push_back(format_duration(row.seconds));
   }
-  std::string text = format_table(table, "l" + std::string(table.front().size() - 1, 'r'));
+  std::string alignment(table.front().size(), 'r');
+  alignment.front() = 'l';
+  std::string text = format_table(table, alignment);
   for (std::size_t m = 0; m < rows.front().metrics.size(); ++m) text += signature_lines(rows, m);
   for (const Row& row : rows) text += row.buckets.empty() ? "" : length_table(row);
   return text;
@@ -193,7 +197,7 @@ void check_output(const Arguments& arguments) {
 int evaluate(const Arguments& arguments, const Registry& registry) {
   if (arguments.positional().empty()) arguments.only_positional();  // says what is missing
   check_output(arguments);
-  metrics_of(arguments, BleuTokenizer::k13a);  // says what is wrong before a checkpoint is read
+  metrics_of(arguments, {});  // says what is wrong before a checkpoint is read
   std::vector<Row> rows;
   for (const std::string& path : arguments.positional()) rows.push_back(evaluate_one(path, arguments, registry));
   if (arguments.has("output")) {

@@ -58,18 +58,22 @@ struct Scores {
   std::vector<BootstrapResult> bootstrap;  ///< empty without resampling
 };
 
-std::string to_json(const std::vector<NamedText>& hypotheses, const std::vector<Scores>& all) {
+std::string to_json(const std::vector<NamedText>& hypotheses, const std::vector<Scores>& all, bool by_sentence) {
   using Json = nlohmann::ordered_json;
   Json json = Json::array();
   for (std::size_t h = 0; h < hypotheses.size(); ++h) {
     Json scores = Json::array();
     for (const Scores& of_metric : all) {
-      const std::vector<Index> sums = of_metric.counts[h].sums();
+      const LineCounts& counts = of_metric.counts[h];
+      const std::vector<Index> sums = counts.sums();
       Json score{{"metric", of_metric.metric.key()},
                  {"name", of_metric.metric.name()},
                  {"score", of_metric.metric.score(sums)},
                  {"signature", of_metric.signature},
                  {"verbose_score", of_metric.metric.details(sums)}};
+      for (std::size_t i = 0; by_sentence && i < counts.lines(); ++i) {
+        score["sentences"].push_back(of_metric.metric.score(counts[i]));
+      }
       if (!of_metric.bootstrap.empty()) {
         const BootstrapResult& result = of_metric.bootstrap[h];
         score["mean"] = result.mean;
@@ -81,6 +85,17 @@ std::string to_json(const std::vector<NamedText>& hypotheses, const std::vector<
     json.push_back({{"hypothesis", hypotheses[h].name}, {"lines", hypotheses[h].lines.size()}, {"scores", scores}});
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";  // a path may be any bytes
+}
+
+/// The scores of every line, as sacreBLEU prints them.
+std::string sentences_to_text(const std::vector<Scores>& all) {
+  std::string text;
+  for (std::size_t i = 0; i < all.front().counts.front().lines(); ++i) {
+    for (const Scores& scores : all) {
+      text += format_score(scores.metric, scores.counts.front()[i], scores.signature) + "\n";
+    }
+  }
+  return text;
 }
 
 std::string to_text(const std::vector<NamedText>& hypotheses, const std::vector<Scores>& all) {
@@ -133,7 +148,13 @@ int score_text(const Arguments& arguments, const Registry&) {
                     arguments.positional().front()));
   }
   arguments.text("reference");  // says that it is missing
-  const Metrics metrics = metrics_of(arguments, BleuTokenizer::k13a);
+  const bool by_sentence = arguments.has("sentences");
+  BleuOptions bleu;
+  bleu.effective_order = by_sentence;
+  const Metrics metrics = metrics_of(arguments, bleu);
+  if (by_sentence && arguments.all("hypothesis").size() > 1) {
+    throw ConfigError("score-text: --sentences is for one --hypothesis; score them one by one");
+  }
   const auto resampling = resampling_of(arguments, arguments.all("hypothesis").size());
   use_threads(arguments, 0);
 
@@ -155,7 +176,9 @@ int score_text(const Arguments& arguments, const Registry&) {
     if (resampling) scores.bootstrap = paired_bootstrap(*metric, scores.counts, *resampling);
     all.push_back(std::move(scores));
   }
-  print(arguments.has("json") ? to_json(hypotheses, all) : to_text(hypotheses, all));
+  print(arguments.has("json") ? to_json(hypotheses, all, by_sentence)
+        : by_sentence         ? sentences_to_text(all)
+                              : to_text(hypotheses, all));
   return 0;
 }
 
@@ -164,6 +187,8 @@ std::vector<Option> options() {
       {"hypothesis", "FILE", "Text to score, one sentence a line; standard input unless given. May be repeated."},
       {"reference", "FILE", "What it should be, line by line. May be repeated: then a line may be any of them."}};
   for (const Option& option : metric_options("13a")) options.push_back(option);
+  options.push_back(
+      {"sentences", "", "Score each line on its own, BLEU with effective order, as sacrebleu --sentence-level does."});
   options.push_back({"paired-bootstrap", "N",
                      "Compare each hypothesis with the first by drawing the lines anew N times; 1000 is usual."});
   options.push_back({"seed", "S", "Which resamples are drawn; 12345 unless given."});

@@ -18,9 +18,8 @@ std::vector<Option> metric_options(const std::string& usual) {
       {"lowercase", "", "Score without regard to case."}};
 }
 
-Metrics metrics_of(const Arguments& arguments, BleuTokenizer usual) {
-  BleuOptions options;
-  options.tokenizer = arguments.has("tokenizer") ? bleu_tokenizer(arguments.text("tokenizer")) : usual;
+Metrics metrics_of(const Arguments& arguments, BleuOptions options) {
+  if (arguments.has("tokenizer")) options.tokenizer = bleu_tokenizer(arguments.text("tokenizer"));
   options.smoothing = bleu_smoothing(arguments.text("smoothing", "exp"));
   if (arguments.has("smooth-value")) options.smooth_value = arguments.number("smooth-value", 0, 1e9);
   options.lowercase = arguments.has("lowercase");

@@ -12,8 +12,8 @@ namespace weft {
 /// is the tokenizer if none is given, in words.
 std::vector<Option> metric_options(const std::string& usual);
 
-/// The metrics that the user asks for; BLEU cuts words as `usual` says unless --tokenizer is given. Throws
-/// ConfigError for names and values that do not exist.
-Metrics metrics_of(const Arguments& arguments, BleuTokenizer usual);
+/// The metrics that the user asks for, in BLEU with `options` where --tokenizer and the like
+/// do not say otherwise. Throws ConfigError for names and values that do not exist.
+Metrics metrics_of(const Arguments& arguments, BleuOptions options);
 
 }  // namespace weft
