@@ -3,109 +3,126 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "score_fixture.h"
+#include "throws.h"
 #include "weft/core/error.h"
 
 using namespace weft;
-using Json = nlohmann::json;
-using Strings = std::vector<std::string>;
 
 namespace {
 
-Json fixture() {
-  std::ifstream in(WEFT_SOURCE_DIR "/tests/fixtures/bleu.json");
-  return Json::parse(in);
-}
-
-BleuOptions options_of(const Json& c) {
+BleuOptions options_of(const Json& score) {
   BleuOptions options;
-  options.tokenizer = c["tokenize"] == "13a" ? BleuTokenizer::k13a : BleuTokenizer::kNone;
-  const std::string method = c["smooth_method"];
-  options.smoothing = method == "exp"     ? BleuSmoothing::kExp
-                      : method == "floor" ? BleuSmoothing::kFloor
-                      : method == "add-k" ? BleuSmoothing::kAddK
-                                          : BleuSmoothing::kNone;
-  if (!c["smooth_value"].is_null()) options.smooth_value = c["smooth_value"].get<double>();
+  options.tokenizer = bleu_tokenizer(score["tokenize"].get<std::string>());
+  options.smoothing = bleu_smoothing(score["smooth_method"].get<std::string>());
+  if (!score["smooth_value"].is_null()) options.smooth_value = score["smooth_value"].get<double>();
+  options.lowercase = score["lowercase"];
   return options;
 }
 
-std::string error_of(const Strings& hypotheses, const std::vector<Strings>& references) {
-  try {
-    corpus_bleu(hypotheses, references);
-  } catch (const DataError& e) {
-    return e.what();
-  }
-  return "";
+BleuOptions smoothed(BleuSmoothing smoothing, std::optional<double> value = {}) {
+  BleuOptions options;
+  options.smoothing = smoothing;
+  options.smooth_value = value;
+  return options;
 }
 
 }  // namespace
 
-TEST_CASE("BLEU equals sacreBLEU's") {
-  const Json cases = fixture()["cases"];
-  REQUIRE(cases.size() >= 200);
-  for (const Json& c : cases) {
-    CAPTURE(c.dump());
-    const Strings hypotheses = c["hypotheses"];
-    const std::vector<Strings> references = c["references"];
-    const BleuOptions options = options_of(c);
-    const BleuScore bleu = corpus_bleu(hypotheses, references, options);
-    CHECK(std::abs(bleu.score - c["score"].get<double>()) < 1e-9);
+TEST_CASE("BLEU equals sacreBLEU's with every tokenizer, smoothing and case") {
+  const auto scores = fixture_scores("bleu");
+  REQUIRE(scores.size() >= 400);
+  for (const FixtureScore& expected : scores) {
+    const Json& score = expected.score;
+    CAPTURE(Json(expected.hypotheses).dump());
+    CAPTURE(Json(expected.references).dump());
+    CAPTURE(score.dump());
+    const Bleu metric(options_of(score));
+    const std::vector<Index> sums = sums_of(metric, expected.hypotheses, expected.references);
+    const BleuScore bleu = metric.compute(sums);
+    CHECK(std::abs(bleu.score - score["score"].get<double>()) < 1e-9);
     for (std::size_t n = 0; n < 4; ++n) {
-      CHECK(std::abs(bleu.precisions[n] - c["precisions"][n].get<double>()) < 1e-9);
+      CHECK(std::abs(bleu.precisions[n] - score["precisions"][n].get<double>()) < 1e-9);
     }
-    CHECK(std::abs(bleu.brevity_penalty - c["bp"].get<double>()) < 1e-9);
-    CHECK(bleu.hypothesis_length == c["hyp_len"].get<Index>());
-    CHECK(bleu.reference_length == c["ref_len"].get<Index>());
-    CHECK(format_bleu(bleu) == c["printed"].get<std::string>());
-
-    const auto before_version = [](const std::string& s) { return s.substr(0, s.find("version:")); };
-    const std::string signature = bleu_signature(options, static_cast<Index>(references.size()));
-    CHECK(before_version(signature) == before_version(c["signature"].get<std::string>()));
-    CHECK(signature.find("version:weft-") != std::string::npos);
+    CHECK(std::abs(bleu.brevity_penalty - score["bp"].get<double>()) < 1e-9);
+    CHECK(bleu.hypothesis_length == score["hyp_len"].get<Index>());
+    CHECK(bleu.reference_length == score["ref_len"].get<Index>());
+    CHECK(format_score(metric, sums) == score["printed"].get<std::string>());
+    CHECK(before_version(signature(metric, expected.references.size())) == score["signature"].get<std::string>());
   }
 }
 
-TEST_CASE("the 13a tokenizer equals sacreBLEU's") {
-  const Json tokens = fixture()["tokens"];
-  REQUIRE(tokens.size() >= 200);
-  for (const Json& t : tokens) {
-    CAPTURE(t.dump());
-    CHECK(bleu_tokenize(t[0].get<std::string>(), BleuTokenizer::k13a) == t[1].get<Strings>());
+TEST_CASE("BLEU of a sentence, with effective order, equals sacreBLEU's") {
+  const Json& sentences = score_fixture()["sentences"];
+  REQUIRE(sentences.size() >= 200);
+  for (const Json& expected : sentences) {
+    CAPTURE(expected.dump());
+    BleuOptions options = options_of(expected);
+    options.effective_order = true;
+    const Bleu metric(options);
+    std::vector<Strings> references;
+    for (const Json& reference : expected["references"]) references.push_back({reference.get<std::string>()});
+    const std::vector<Index> sums = sums_of(metric, {expected["hypothesis"].get<std::string>()}, references);
+    CHECK(std::abs(metric.score(sums) - expected["score"].get<double>()) < 1e-9);
+    CHECK(format_score(metric, sums) == expected["printed"].get<std::string>());
+    CHECK(before_version(signature(metric, references.size())) == expected["signature"].get<std::string>());
   }
+}
+
+TEST_CASE("the tokenizers equal sacreBLEU's") {
+  for (const std::string name : {"13a", "none", "char", "zh"}) {
+    const Json tokens = score_fixture()["tokens"][name];
+    REQUIRE(tokens.size() >= 300);
+    const BleuTokenizer tokenizer = bleu_tokenizer(name);
+    CHECK(name_of(tokenizer) == name);
+    for (const Json& pair : tokens) {
+      CAPTURE(pair.dump());
+      CHECK(bleu_tokenize(pair[0].get<std::string>(), tokenizer) == pair[1].get<Strings>());
+    }
+  }
+  CHECK_THROWS_SAYING(bleu_tokenizer("zn"), "must be 13a, none, char or zh; did you mean \"zh\"?", ConfigError);
 }
 
 TEST_CASE("a corpus against itself scores exactly 100, blank lines included") {
   const Strings lines = {"A cat sat.", "", "caf\u00e9 one two three four", ""};
   for (const auto smoothing :
        {BleuSmoothing::kExp, BleuSmoothing::kFloor, BleuSmoothing::kAddK, BleuSmoothing::kNone}) {
-    BleuOptions options;
-    options.smoothing = smoothing;
-    CHECK(corpus_bleu(lines, std::vector<Strings>{lines}, options).score == 100.0);
+    CHECK(score_of(Bleu(smoothed(smoothing)), lines, {lines}) == 100.0);
   }
 }
 
 TEST_CASE("empty output scores 0, and so do no lines") {
   const Strings references = {"A cat sat.", "", "x"};
-  CHECK(corpus_bleu(Strings(3), std::vector<Strings>{references}).score == 0.0);
-  CHECK(corpus_bleu(Strings(3), std::vector<Strings>{Strings(3)}).score == 0.0);
-  CHECK(corpus_bleu(Strings(), std::vector<Strings>{Strings()}).score == 0.0);
+  CHECK(score_of(Bleu(), Strings(3), {references}) == 0.0);
+  CHECK(score_of(Bleu(), Strings(3), {Strings(3)}) == 0.0);
+  CHECK(score_of(Bleu(), {}, {Strings()}) == 0.0);
 }
 
-TEST_CASE("unequal counts are refused with both counts") {
-  const std::string text = error_of({"a", "b", "c"}, {{"a", "b", "c"}, {"a", "b", "c", "d", "e"}});
-  CHECK(text.find("3 hypotheses") != std::string::npos);
-  CHECK(text.find("5 references") != std::string::npos);
-  CHECK(error_of({"a"}, {}).find("at least one reference") != std::string::npos);
-
-  BleuOptions options;
-  options.smooth_value = -1;
-  CHECK_THROWS_AS(corpus_bleu(Strings{"a"}, std::vector<Strings>{{"a"}}, options), ConfigError);
+TEST_CASE("the score of some lines is that of a text of these lines") {
+  const Strings hypotheses = {"a b c d e f", "x y z v w", "g h i j k", "l m n o p q"};
+  const Strings references = {"a b c d e g", "x y z", "g h i j k", "l m n o q p r"};
+  const LineCounts counts = count_lines(Bleu(), hypotheses, std::vector<Strings>{references});
+  CHECK(counts.lines() == 4);
+  const std::vector<std::size_t> drawn = {3, 0, 3};
+  const Strings some = {hypotheses[3], hypotheses[0], hypotheses[3]};
+  CHECK(counts.sums(drawn) == sums_of(Bleu(), some, {{references[3], references[0], references[3]}}));
+  CHECK(counts.sums(drawn) != counts.sums());
 }
 
-TEST_CASE("exact match is the fraction of equal lines") {
-  CHECK(exact_match(Strings{"a b", "", "c", "d "}, Strings{"a b", "", "x", "d"}) == 0.5);
-  CHECK(exact_match(Strings{}, Strings{}) == 0.0);
-  CHECK_THROWS_AS(exact_match(Strings{"a"}, Strings{"a", "b"}), DataError);
+TEST_CASE("unequal counts and impossible options are refused") {
+  const auto count = [](const std::vector<Strings>& references) { sums_of(Bleu(), {"a", "b", "c"}, references); };
+  CHECK_THROWS_SAYING(count({{"a", "b", "c"}, {"a", "b", "c", "d", "e"}}), "3 hypotheses but 5 references", DataError);
+  CHECK_THROWS_SAYING(count({}), "at least one reference", DataError);
+  CHECK_THROWS_SAYING(Bleu(smoothed(BleuSmoothing::kFloor, -1)), "smooth value is -1", ConfigError);
+  CHECK_THROWS_SAYING(Bleu(smoothed(BleuSmoothing::kExp, 0.1)), "smoothing exp has no smooth value", ConfigError);
+  CHECK_THROWS_SAYING(bleu_smoothing("flor"), "did you mean \"floor\"?", ConfigError);
+}
+
+TEST_CASE("a signature names the program, and the resampling if there is one") {
+  CHECK(signature(Bleu(), 2).starts_with("nrefs:2|case:mixed|eff:no|tok:13a|smooth:exp|version:weft-"));
+  CHECK(before_version(signature(Bleu(), 1, Resampling{500, 7})) ==
+        "nrefs:1|bs:500|seed:7|case:mixed|eff:no|tok:13a|smooth:exp");
+  CHECK(format_score(Bleu(), sums_of(Bleu(), {"a b c d"}, {{"a b c d"}}), "sig") ==
+        "BLEU|sig = 100.00 100.0/100.0/100.0/100.0 (BP = 1.000 ratio = 1.000 hyp_len = 4 ref_len = 4)");
 }

@@ -31,8 +31,8 @@ TrainingState some_state() {
                       .validations = {},
                       .best_step = 20,
                       .data_hash = 0xfedcba9876543210u};
-  state.validations.push_back({20, 1.5, std::exp(1.5), 0.25, 0.125, 33.3});
-  state.validations.push_back({40, 800.0, std::numeric_limits<double>::infinity(), 0.1, 0, 0});
+  state.validations.push_back({20, 1.5, std::exp(1.5), 0.25, 0.125, 33.3, 44.4});
+  state.validations.push_back({40, 800.0, std::numeric_limits<double>::infinity(), 0.1, 0, 0, 0});
   return state;
 }
 
@@ -156,6 +156,7 @@ TEST_CASE("everything comes back: configuration, vocabularies, state, weights, o
   CHECK(first.token_accuracy == 0.25);
   CHECK(first.exact_match == 0.125);
   CHECK(first.bleu == 33.3);
+  CHECK(first.chrf == 44.4);
   CHECK(second.loss == 800);
   CHECK_FALSE(std::isfinite(second.perplexity));  // JSON has no infinity
 
@@ -170,6 +171,7 @@ TEST_CASE("the score of the best checkpoint is the chosen metric at its step") {
   const TrainingState state = some_state();
   CHECK(best_score(state, "loss") == 1.5);
   CHECK(best_score(state, "bleu") == 33.3);
+  CHECK(best_score(state, "chrf") == 44.4);
   CHECK(best_score(state, "exact_match") == 0.125);
   CHECK(best_score(state, "token_accuracy") == 0.25);
   CHECK(std::isnan(best_score(TrainingState{}, "loss")));
@@ -304,6 +306,7 @@ TEST_CASE("a state of training that makes no sense is named") {
   CHECK(contains(training_error([](Json& t) { t["validations"][0]["step"] = 41; }), "step is 41"));
   CHECK(contains(training_error([](Json& t) { t["validations"][0]["bleu"] = "good"; }), "not those of a checkpoint"));
   CHECK(contains(training_error([](Json& t) { t["validations"][0].erase("loss"); }), "not those of a checkpoint"));
+  CHECK(training_error([](Json& t) { t["validations"][0].erase("chrf"); }) == "no error");  // of an earlier version
   CHECK(contains(changed_error([](Contents& c) { c.metadata["weft.training"] = "[1]"; }), "not those of a checkpoint"));
   CHECK(contains(changed_error([](Contents& c) { c.metadata["weft.training"] = "{\"step\":\n\x01"; }),
                  "not those of a checkpoint"));

@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-const Words kVerbs{"train", "evaluate", "translate", "inspect", "config", "data"};
+const Words kVerbs{"train", "evaluate", "translate", "score-text", "inspect", "config", "data"};
 
 /// The words that train with the trained model's configuration and changes to it, in a folder that is not
 /// there yet.
@@ -272,10 +272,11 @@ TEST_CASE("evaluate scores checkpoints on splits and on files") {
   const Outcome table = run_weft({"evaluate", trained(), "tiny/last.safetensors"});
   CHECK(table.code == 0);
   const Words lines = lines_of(table.out);
-  REQUIRE(lines.size() == 4);
+  REQUIRE(lines.size() == 5);
   CHECK(lines[0].starts_with("checkpoint"));
   CHECK(lines[1].starts_with("tiny/best.safetensors"));
   CHECK(lines[3].starts_with("BLEU: nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:weft-"));
+  CHECK(lines[4].starts_with("chrF2: nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:weft-"));
 
   const auto scores = [](const Words& words) {
     const Outcome outcome = run_weft(Words{"evaluate", "--json"} + words);
@@ -283,8 +284,8 @@ TEST_CASE("evaluate scores checkpoints on splits and on files") {
     CHECK(outcome.err.empty());
     const Json json = Json::parse(outcome.out);
     for (const Json& row : json) {
-      CHECK(names(row) ==
-            Words{"checkpoint", "sentences", "loss", "perplexity", "token_accuracy", "exact_match", "bleu", "seconds"});
+      CHECK(names(row) == Words{"checkpoint", "sentences", "loss", "perplexity", "token_accuracy", "exact_match",
+                                "bleu", "chrf", "signatures", "seconds"});
     }
     return json;
   };
@@ -299,7 +300,8 @@ TEST_CASE("evaluate scores checkpoints on splits and on files") {
   const Json history = Json::parse(run_weft({"inspect", trained(), "--json"}).out);
   for (const Json& entry : history["validations"]) {
     if (entry["step"] != history["best_step"]) continue;
-    for (const char* name : {"loss", "token_accuracy", "exact_match", "bleu"}) CHECK(valid[0][name] == entry[name]);
+    for (const char* name : {"loss", "token_accuracy", "exact_match", "bleu", "chrf"})
+      CHECK(valid[0][name] == entry[name]);
   }
 
   Json files = scores({trained(), "--source", "test.src", "--reference", "test.trg"})[0], split = both[0];

@@ -83,7 +83,7 @@ TEST_CASE("a run leaves its configuration, log, checkpoints and the task's text"
     if (entry.contains("validation")) {
       ++validations;
       CHECK(names(entry) == Words{"step", "validation"});
-      CHECK(names(entry["validation"]) == Words{"loss", "perplexity", "token_accuracy", "exact_match", "bleu"});
+      CHECK(names(entry["validation"]) == Words{"loss", "perplexity", "token_accuracy", "exact_match", "bleu", "chrf"});
     } else {
       ++steps;
       CHECK(names(entry) == Words{"step", "epoch", "loss", "learning_rate", "grad_norm", "tokens_per_second",

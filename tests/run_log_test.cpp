@@ -40,10 +40,10 @@ TEST_CASE("lines have exactly these shapes and are in the file at once") {
       R"("peak_bytes":123456789,"elapsed_seconds":7.75})"
       "\n";
   CHECK(bytes_of(folder.log()) == first);
-  log.write(ValidationEntry{10, 2.5, 12.5, 0.5, 0.25, 34.5});
+  log.write(ValidationEntry{10, 2.5, 12.5, 0.5, 0.25, 34.5, 56.75});
   CHECK(bytes_of(folder.log()) == first +
                                       R"({"step":10,"validation":{"loss":2.5,"perplexity":12.5,"token_accuracy":0.5,)"
-                                      R"("exact_match":0.25,"bleu":34.5}})"
+                                      R"("exact_match":0.25,"bleu":34.5,"chrf":56.75}})"
                                       "\n");
 }
 
@@ -54,7 +54,8 @@ TEST_CASE("numbers that are not finite become null, and read back as NaN") {
   entry.loss = std::nan("");
   entry.grad_norm = std::numeric_limits<double>::infinity();
   log.write(entry);
-  log.write(ValidationEntry{1, 1e3, std::numeric_limits<double>::infinity(), 0.5, std::nan(""), std::nan("")});
+  log.write(
+      ValidationEntry{1, 1e3, std::numeric_limits<double>::infinity(), 0.5, std::nan(""), std::nan(""), std::nan("")});
   std::istringstream lines(bytes_of(folder.log()));
   for (std::string line; std::getline(lines, line);) CHECK(nlohmann::json::accept(line));
   CHECK(contains(bytes_of(folder.log()), "\"loss\":null"));
@@ -69,8 +70,20 @@ TEST_CASE("numbers that are not finite become null, and read back as NaN") {
   CHECK(read.steps[0].elapsed_seconds == 7.75);
   CHECK(std::isnan(read.validations[0].perplexity));
   CHECK(std::isnan(read.validations[0].bleu));
+  CHECK(std::isnan(read.validations[0].chrf));
   CHECK(read.validations[0].loss == 1e3);
   CHECK(read.validations[0].token_accuracy == 0.5);
+}
+
+TEST_CASE("a validation of an earlier version has no chrF") {
+  const Folder folder;
+  add(folder.log(),
+      R"({"step":3,"validation":{"loss":2.5,"perplexity":12.5,"token_accuracy":0.5,"exact_match":0.25,"bleu":34.5}})"
+      "\n");
+  const RunLogEntries read = read_run_log(folder.log());
+  REQUIRE(read.validations.size() == 1);
+  CHECK(read.validations[0].bleu == 34.5);
+  CHECK(std::isnan(read.validations[0].chrf));
 }
 
 TEST_CASE("resuming drops later steps and a line that was cut short") {
@@ -79,7 +92,7 @@ TEST_CASE("resuming drops later steps and a line that was cut short") {
     RunLog log(folder.log(), 0);
     for (const Index step : {10, 20, 30}) {
       log.write(step_at(step));
-      log.write(ValidationEntry{step, 2, 7, 0.5, 0.25, 30});
+      log.write(ValidationEntry{step, 2, 7, 0.5, 0.25, 30, 50});
     }
   }
   const std::string whole = bytes_of(folder.log());

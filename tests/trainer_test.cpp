@@ -70,8 +70,8 @@ std::string log_without_times(const fs::path& folder) {
     text += line;
   }
   for (const ValidationEntry& e : entries.validations) {
-    std::snprintf(line, sizeof line, "%lld: %.17g %.17g %.17g %.17g %.17g\n", static_cast<long long>(e.step), e.loss,
-                  e.perplexity, e.token_accuracy, e.exact_match, e.bleu);
+    std::snprintf(line, sizeof line, "%lld: %.17g %.17g %.17g %.17g %.17g %.17g\n", static_cast<long long>(e.step),
+                  e.loss, e.perplexity, e.token_accuracy, e.exact_match, e.bleu, e.chrf);
     text += line;
   }
   return text;

@@ -31,7 +31,8 @@ Json to_json(const TrainingState& state) {
                            {"perplexity", v.perplexity},
                            {"token_accuracy", v.token_accuracy},
                            {"exact_match", v.exact_match},
-                           {"bleu", v.bleu}});
+                           {"bleu", v.bleu},
+                           {"chrf", v.chrf}});
   }
   return {{"step", state.step},
           {"epoch", state.epoch},
@@ -68,7 +69,8 @@ TrainingState training_state(const Json& json, const std::string& file) {
                       .data_hash = whole(json, "data_hash", std::numeric_limits<std::uint64_t>::max())};
   for (const Json& v : json.at("validations")) {
     state.validations.push_back({whole(v, "step", step), number(v, "loss"), number(v, "perplexity"),
-                                 number(v, "token_accuracy"), number(v, "exact_match"), number(v, "bleu")});
+                                 number(v, "token_accuracy"), number(v, "exact_match"), number(v, "bleu"),
+                                 v.contains("chrf") ? number(v, "chrf") : kNotANumber});  // earlier versions lack it
   }
   return state;
 }
@@ -127,6 +129,7 @@ double best_score(const TrainingState& state, const std::string& metric) {
   for (const ValidationEntry& v : state.validations) {
     if (v.step != state.best_step) continue;
     return metric == "bleu"             ? v.bleu
+           : metric == "chrf"           ? v.chrf
            : metric == "exact_match"    ? v.exact_match
            : metric == "token_accuracy" ? v.token_accuracy
                                         : v.loss;

@@ -1,15 +1,20 @@
 // weft evaluate: scores of checkpoints on a text.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "weft/core/error.h"
+#include "weft/core/file.h"
 #include "weft/data/text_file.h"
-#include "weft/train/bleu.h"
+#include "weft/data/utf8.h"
 #include "weft/train/checkpoint.h"
 #include "weft/train/commands.h"
 #include "weft/train/evaluate.h"
+#include "weft/train/metric_arguments.h"
 #include "weft/train/run_data.h"
 #include "weft/train/text_format.h"
 #include "weft/train/translate.h"
@@ -17,23 +22,47 @@
 namespace weft {
 namespace {
 
-struct Row {
-  std::string checkpoint;
-  Index sentences;
-  LossResult loss;
-  TranslationResult translations;
-  double seconds;
+using Json = nlohmann::ordered_json;
+using Table = std::vector<std::vector<std::string>>;
+
+/// What to translate, and what should come out: references[r][i] is the r-th reference of source[i].
+struct EvaluationText {
+  std::vector<std::string> source;
+  std::vector<std::vector<std::string>> references;
 };
 
-ParallelText text_of(const Arguments& arguments, const Config& config) {
+/// The results of one checkpoint.
+struct Row {
+  std::string checkpoint;
+  Index sentences = 0;
+  LossResult loss;
+  Metrics metrics;
+  std::vector<std::string> signatures;
+  TranslationResult result;
+  std::vector<LengthBucket> buckets;
+  double seconds = 0;
+};
+
+EvaluationText text_of(const Arguments& arguments, const Config& config) {
   if (arguments.has("source") != arguments.has("reference")) {
     throw ConfigError("evaluate: --source and --reference go together; see weft evaluate --help");
   }
   if (arguments.has("source") && arguments.has("split")) {
     throw ConfigError("evaluate: give --split, or --source and --reference, not both; see weft evaluate --help");
   }
-  if (arguments.has("source")) return read_parallel(arguments.text("source"), arguments.text("reference"));
-  return RunText(config.data).split(arguments.text("split", "test"));
+  if (!arguments.has("source")) {
+    ParallelText text = RunText(config.data).split(arguments.text("split", "test"));
+    return {std::move(text.source), {std::move(text.target)}};
+  }
+  EvaluationText all;
+  for (const std::string& path : arguments.all("reference")) {
+    ParallelText text = read_parallel(arguments.text("source"), path);
+    if (all.references.empty() || text.source.size() < all.source.size()) all.source = text.source;
+    all.references.push_back(std::move(text.target));
+  }
+  // What some references have beyond the last line of others is blank, or has a blank source.
+  for (auto& reference : all.references) reference.resize(all.source.size());
+  return all;
 }
 
 Row evaluate_one(const std::string& path, const Arguments& arguments, const Registry& registry) {
@@ -42,44 +71,164 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const Regi
   const TranslationModel& model = *checkpoint.model;
   const DecodingConfig& decoding = model.config().decoding;
   use_threads(arguments, model.config().training.threads);
-  const ParallelText text = text_of(arguments, model.config());
+  Row row;
+  row.checkpoint = path;
+  BleuOptions bleu;
+  bleu.tokenizer = bleu_tokenizer(decoding.bleu_tokenizer);
+  row.metrics = metrics_of(arguments, bleu);
+  const EvaluationText text = text_of(arguments, model.config());
+  for (const auto& metric : row.metrics) row.signatures.push_back(signature(*metric, text.references.size()));
   SearchOptions options = search_options(decoding);
   options.beam = arguments.whole("beam", decoding.beam, 1, kWidestBeam);
-  const EncodedCorpus encoded = encode_text(model, text, model.longest_sentence(), "the text");
-  Row row{path, static_cast<Index>(text.source.size()),
-          evaluate_loss(model, encoded.corpus, model.config().training.batch_tokens),
-          evaluate_translations(model, text, options, decoding.batch_tokens), 0};
+  const EncodedCorpus encoded =
+      encode_text(model, {text.source, text.references.front()}, model.longest_sentence(), "the text");
+  row.sentences = static_cast<Index>(text.source.size());
+  row.loss = evaluate_loss(model, encoded.corpus, model.config().training.batch_tokens);
+  row.result = evaluate_translations(model, text.source, text.references, row.metrics, options, decoding.batch_tokens);
+  if (arguments.has("by-length")) {
+    std::vector<Index> lengths;
+    for (const std::string& line : text.source) {
+      lengths.push_back(is_blank(line) ? 0 : static_cast<Index>(model.tokenizer().split(line).size()));
+    }
+    row.buckets = buckets_by_length(lengths);
+  }
   row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return row;
 }
 
+Json to_json(const Row& row) {
+  Json json{{"checkpoint", row.checkpoint},
+            {"sentences", row.sentences},
+            {"loss", row.loss.loss},
+            {"perplexity", row.loss.perplexity},
+            {"token_accuracy", row.loss.token_accuracy},
+            {"exact_match", share_of(row.result.exact)}};
+  Json signatures;
+  for (std::size_t m = 0; m < row.metrics.size(); ++m) {
+    json[row.metrics[m]->key()] = row.metrics[m]->score(row.result.counts[m].sums());
+    signatures[row.metrics[m]->key()] = row.signatures[m];
+  }
+  json["signatures"] = signatures;
+  for (const LengthBucket& bucket : row.buckets) {
+    Json scores{{"source_tokens", bucket.name},
+                {"sentences", bucket.lines.size()},
+                {"exact_match", share_of(row.result.exact, bucket.lines)}};
+    for (std::size_t m = 0; m < row.metrics.size(); ++m) {
+      scores[row.metrics[m]->key()] = row.metrics[m]->score(row.result.counts[m].sums(bucket.lines));
+    }
+    json["by_length"].push_back(scores);
+  }
+  json["seconds"] = row.seconds;
+  return json;
+}
+
+std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
+
+/// The lines that say how the scores of a metric were made, which may differ by checkpoint.
+std::string signature_lines(const std::vector<Row>& rows, std::size_t metric) {
+  std::vector<std::pair<std::string, std::string>> made;  // signature, checkpoints
+  for (const Row& row : rows) {
+    const auto known =
+        std::find_if(made.begin(), made.end(), [&](const auto& one) { return one.first == row.signatures[metric]; });
+    if (known == made.end()) {
+      made.emplace_back(row.signatures[metric], row.checkpoint);
+    } else {
+      known->second += ", " + row.checkpoint;
+    }
+  }
+  std::string text;
+  for (const auto& [signature, checkpoints] : made) {
+    text += fmt::format("{}{}: {}\n", rows.front().metrics[metric]->name(), made.size() > 1 ? " of " + checkpoints : "",
+                        signature);
+  }
+  return text;
+}
+
+std::string length_table(const Row& row) {
+  Table table{{"source tokens", "sentences", "exact match"}};
+  for (const auto& metric : row.metrics) table.front().push_back(metric->name());
+  for (const LengthBucket& bucket : row.buckets) {
+    table.push_back({bucket.name, format_count(static_cast<Index>(bucket.lines.size())),
+                     percent(share_of(row.result.exact, bucket.lines))});
+    for (std::size_t m = 0; m < row.metrics.size(); ++m) {
+      table.back().push_back(fmt::format("{:.2f}", row.metrics[m]->score(row.result.counts[m].sums(bucket.lines))));
+    }
+  }
+  return fmt::format("\n{} by length\n{}", row.checkpoint, format_table(table, std::string(table.front().size(), 'r')));
+}
+
+std::string to_text(const std::vector<Row>& rows) {
+  Table table{{"checkpoint", "sentences", "loss", "perplexity", "token accuracy", "exact match"}};
+  for (const auto& metric : rows.front().metrics) table.front().push_back(metric->name());
+  table.front().push_back("time");
+  for (const Row& row : rows) {
+    table.push_back({row.checkpoint, format_count(row.sentences), fmt::format("{:.4f}", row.loss.loss),
+                     fmt::format("{:.3f}", row.loss.perplexity), percent(row.loss.token_accuracy),
+                     percent(share_of(row.result.exact))});
+    for (std::size_t m = 0; m < row.metrics.size(); ++m) {
+      table.back().push_back(fmt::format("{:.2f}", row.metrics[m]->score(row.result.counts[m].sums())));
+    }
+    table.back().push_back(format_duration(row.seconds));
+  }
+  std::string alignment(table.front().size(), 'r');
+  alignment.front() = 'l';
+  std::string text = format_table(table, alignment);
+  for (std::size_t m = 0; m < rows.front().metrics.size(); ++m) text += signature_lines(rows, m);
+  for (const Row& row : rows) text += row.buckets.empty() ? "" : length_table(row);
+  return text;
+}
+
+/// Throws ConfigError, before anything is translated, for an --output that cannot come to be.
+void check_output(const Arguments& arguments) {
+  if (!arguments.has("output")) return;
+  const std::string output = arguments.text("output");
+  if (arguments.positional().size() > 1) {
+    throw ConfigError(
+        fmt::format("evaluate: --output keeps the translations of one checkpoint, found {}; evaluate "
+                    "them one by one",
+                    arguments.positional().size()));
+  }
+  const std::filesystem::path folder = std::filesystem::path(output).parent_path();
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return;
+  throw ConfigError(fmt::format("--output {}: there is no folder {}; make it first", output, folder.string()));
+}
+
 int evaluate(const Arguments& arguments, const Registry& registry) {
   if (arguments.positional().empty()) arguments.only_positional();  // says what is missing
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  std::vector<std::vector<std::string>> table{
-      {"checkpoint", "sentences", "loss", "perplexity", "token accuracy", "exact match", "BLEU", "time"}};
-  for (const std::string& path : arguments.positional()) {
-    const Row row = evaluate_one(path, arguments, registry);
-    json.push_back({{"checkpoint", row.checkpoint},
-                    {"sentences", row.sentences},
-                    {"loss", row.loss.loss},
-                    {"perplexity", row.loss.perplexity},
-                    {"token_accuracy", row.loss.token_accuracy},
-                    {"exact_match", row.translations.exact_match},
-                    {"bleu", row.translations.bleu},
-                    {"seconds", row.seconds}});
-    table.push_back({row.checkpoint, format_count(row.sentences), fmt::format("{:.4f}", row.loss.loss),
-                     fmt::format("{:.3f}", row.loss.perplexity), fmt::format("{:.2f} %", 100 * row.loss.token_accuracy),
-                     fmt::format("{:.2f} %", 100 * row.translations.exact_match),
-                     fmt::format("{:.2f}", row.translations.bleu), format_duration(row.seconds)});
+  check_output(arguments);
+  metrics_of(arguments, {});  // says what is wrong before a checkpoint is read
+  std::vector<Row> rows;
+  for (const std::string& path : arguments.positional()) rows.push_back(evaluate_one(path, arguments, registry));
+  if (arguments.has("output")) {
+    std::string text;
+    for (const std::string& line : rows.front().result.translations) text += line + "\n";
+    write_file(arguments.text("output"), text);
   }
   if (arguments.has("json")) {
-    print(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-          "\n");  // a path may be any bytes
+    Json json = Json::array();
+    for (const Row& row : rows) json.push_back(to_json(row));
+    print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");  // a path may be any bytes
   } else {
-    print(format_table(table, "lrrrrrrr") + "BLEU: " + bleu_signature({}, 1) + "\n");
+    print(to_text(rows));
   }
   return 0;
+}
+
+std::vector<Option> options() {
+  std::vector<Option> options{
+      {"split", "NAME",
+       "Text of the checkpoint's own configuration: test (unless given), valid, or another of its toy task."},
+      {"source", "FILE", "Source text, one sentence a line, instead of a split."},
+      {"reference", "FILE",
+       "Its translation. May be repeated: then the scores take all of them, the loss that of the first."}};
+  for (const Option& option : metric_options("decoding.bleu_tokenizer of the checkpoint")) options.push_back(option);
+  options.push_back({"by-length", "", "Print the scores also by source length, in tokens of the model."});
+  options.push_back({"output", "FILE", "Keep the translations in a file; for one checkpoint only."});
+  options.push_back({"beam", "N", "Hypotheses kept by the search; 1 for greedy search."});
+  options.push_back({"threads", "N", "Threads to compute with; 0 for one on each core."});
+  options.push_back({"json", "", "Print JSON: an array with an object for each checkpoint."});
+  return options;
 }
 
 }  // namespace
@@ -87,20 +236,12 @@ int evaluate(const Arguments& arguments, const Registry& registry) {
 Command evaluate_command() {
   return {{"evaluate",
            "CHECKPOINT...",
-           "Score checkpoints on a text: loss, perplexity and token accuracy of the references, exact match and BLEU "
-           "of the "
-           "translations.",
-           {{"split", "NAME",
-             "Text of the checkpoint's own configuration: test (unless given), valid, or another of its "
-             "toy task."},
-            {"source", "FILE", "Source text, one sentence a line, instead of a split."},
-            {"reference", "FILE", "Its translation."},
-            {"beam", "N", "Hypotheses kept by the search; 1 for greedy search."},
-            {"threads", "N", "Threads to compute with; 0 for one on each core."},
-            {"json", "", "Print JSON: an array with an object for each checkpoint."}},
+           "Score checkpoints on a text: loss, perplexity and token accuracy of the references, exact match, BLEU and "
+           "chrF of the translations.",
+           options(),
            {"weft evaluate runs/fr-en/best.safetensors",
             "weft evaluate runs/fr-en/best.safetensors runs/fr-en/last.safetensors --split valid --json",
-            "weft evaluate runs/fr-en/best.safetensors --source my.fr --reference my.en"}},
+            "weft evaluate runs/fr-en/best.safetensors --source my.fr --reference my.en --by-length --output out.en"}},
           evaluate};
 }
 

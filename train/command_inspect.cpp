@@ -37,18 +37,19 @@ std::string to_text(TranslationModel& model, const TrainingState& state) {
   }
   parameters.push_back({"all", "", format_count(model.parameters().count())});
   std::vector<std::vector<std::string>> history{
-      {"step", "loss", "perplexity", "token accuracy", "exact match", "BLEU", ""}};
+      {"step", "loss", "perplexity", "token accuracy", "exact match", "BLEU", "chrF", ""}};
   for (const ValidationEntry& v : state.validations) {
     history.push_back({format_count(v.step), fmt::format("{:.4f}", v.loss), fmt::format("{:.3f}", v.perplexity),
                        fmt::format("{:.2f} %", 100 * v.token_accuracy), fmt::format("{:.2f} %", 100 * v.exact_match),
-                       fmt::format("{:.2f}", v.bleu), v.step == state.best_step ? "best" : ""});
+                       fmt::format("{:.2f}", v.bleu), fmt::format("{:.2f}", v.chrf),
+                       v.step == state.best_step ? "best" : ""});
   }
   return fmt::format(
       "configuration\n{}\nparameters\n{}\nvocabulary: {} source, {} target tokens\n\n"
       "training: step {}, epoch {}\n{}",
       config_json(model.config()), format_table(parameters, "llr"), format_count(model.source_vocabulary().size()),
       format_count(model.target_vocabulary().size()), format_count(state.step), state.epoch + 1,
-      format_table(history, "rrrrrrl"));
+      format_table(history, "rrrrrrrl"));
 }
 
 int inspect(const Arguments& arguments, const Registry& registry) {

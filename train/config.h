@@ -81,6 +81,7 @@ struct DecodingConfig {
   double max_length_ratio = 2.0;
   Index max_length_extra = 10;
   Index batch_tokens = 4096;
+  std::string bleu_tokenizer = "13a";
 };
 
 /// The synthetic work of `weft bench`.

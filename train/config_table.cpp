@@ -147,8 +147,9 @@ void add_training(ConfigTable& table) {
   key("save_every", &S::save_every, {.at_least = 0},
       "Updates between two saves of the last checkpoint; 0 to save at validations only.");
   key("validation_sentences", &S::validation_sentences, {.at_least = 0},
-      "Validation sentences that are translated, by greedy search, to measure BLEU and exact matches; 0 for all.");
-  key("best_metric", &S::best_metric, {.one_of = {"loss", "bleu", "exact_match", "token_accuracy"}},
+      "Validation sentences that are translated, by greedy search, to measure BLEU, chrF and exact matches; 0 for "
+      "all.");
+  key("best_metric", &S::best_metric, {.one_of = {"loss", "bleu", "chrf", "exact_match", "token_accuracy"}},
       "Validation result that decides which checkpoint is the best; of equal ones the last.");
   key("samples", &S::samples, {.at_least = 0}, "Translations shown at each validation.");
   key("threads", &S::threads, {.at_least = 0, .at_most = 1024},
@@ -168,6 +169,9 @@ void add_decoding(ConfigTable& table) {
       "Tokens that an output may have beyond `max_length_ratio` times the source.");
   key("batch_tokens", &S::batch_tokens, {.at_least = 1},
       "Source tokens, each counted once for every hypothesis of the beam, that are translated at once.");
+  key("bleu_tokenizer", &S::bleu_tokenizer, {.one_of = {"13a", "none", "char", "zh"}},
+      "How BLEU cuts the output into words, whatever the model's tokens are: `13a` as most papers do, `zh` for "
+      "Chinese, `char` for any language without spaces, `none` at white space only.");
 }
 
 void add_bench(ConfigTable& table) {

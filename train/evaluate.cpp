@@ -1,9 +1,13 @@
 #include "weft/train/evaluate.h"
 
-#include <cmath>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "weft/core/error.h"
 #include "weft/data/batch.h"
-#include "weft/train/bleu.h"
 #include "weft/train/translate.h"
 
 namespace weft {
@@ -24,15 +28,54 @@ LossResult evaluate_loss(const TranslationModel& model, const Corpus& corpus, In
   return result;
 }
 
-TranslationResult evaluate_translations(const TranslationModel& model, const ParallelText& text,
+TranslationResult evaluate_translations(const TranslationModel& model, std::span<const std::string> source,
+                                        std::span<const std::vector<std::string>> references, const Metrics& metrics,
                                         const SearchOptions& options, Index batch_tokens) {
   TranslationResult result;
-  for (TranslatedLine& line : translate(model, text.source, options, batch_tokens)) {
+  for (TranslatedLine& line : translate(model, source, options, batch_tokens)) {
     result.translations.push_back(std::move(line.translations.front().text));
   }
-  result.exact_match = exact_match(result.translations, text.target);
-  result.bleu = corpus_bleu(result.translations, std::vector<std::vector<std::string>>{text.target}).score;
+  result.exact = exact_matches(result.translations, references);
+  for (const auto& metric : metrics) result.counts.push_back(count_lines(*metric, result.translations, references));
   return result;
+}
+
+std::vector<bool> exact_matches(std::span<const std::string> hypotheses,
+                                std::span<const std::vector<std::string>> references) {
+  std::vector<bool> exact(hypotheses.size());
+  for (const auto& reference : references) {
+    if (reference.size() != hypotheses.size()) {
+      throw DataError(
+          fmt::format("exact match: {} hypotheses but {} references; line i of one belongs to line i of "
+                      "the other",
+                      hypotheses.size(), reference.size()));
+    }
+    for (std::size_t i = 0; i < hypotheses.size(); ++i) exact[i] = exact[i] || hypotheses[i] == reference[i];
+  }
+  return exact;
+}
+
+double share_of(const std::vector<bool>& exact) {
+  if (exact.empty()) return 0;
+  return static_cast<double>(std::count(exact.begin(), exact.end(), true)) / static_cast<double>(exact.size());
+}
+
+double share_of(const std::vector<bool>& exact, std::span<const std::size_t> lines) {
+  if (lines.empty()) return 0;
+  const auto count = std::count_if(lines.begin(), lines.end(), [&](std::size_t line) { return exact[line]; });
+  return static_cast<double>(count) / static_cast<double>(lines.size());
+}
+
+std::vector<LengthBucket> buckets_by_length(std::span<const Index> lengths) {
+  constexpr Index kFirst[] = {0, 1, 6, 11, 21, 31, 51};  // of each bucket
+  std::vector<LengthBucket> buckets{{"0", {}},     {"1-5", {}},   {"6-10", {}}, {"11-20", {}},
+                                    {"21-30", {}}, {"31-50", {}}, {"51+", {}}};
+  for (std::size_t line = 0; line < lengths.size(); ++line) {
+    const auto after = std::upper_bound(std::begin(kFirst), std::end(kFirst), lengths[line]);
+    buckets[static_cast<std::size_t>(after - std::begin(kFirst)) - 1].lines.push_back(line);
+  }
+  std::erase_if(buckets, [](const LengthBucket& bucket) { return bucket.lines.empty(); });
+  return buckets;
 }
 
 }  // namespace weft

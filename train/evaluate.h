@@ -1,11 +1,12 @@
 // How good a model is on a parallel text: the loss under teacher forcing, and scores of its translations.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "weft/data/corpus.h"
-#include "weft/data/parallel_text.h"
+#include "weft/train/metrics.h"
 #include "weft/train/search.h"
 #include "weft/train/translation_model.h"
 
@@ -19,18 +20,38 @@ struct LossResult {
   Index tokens = 0;
 };
 
-/// Scores of translations.
+/// Translations, and line by line what their scores are made of.
 struct TranslationResult {
-  double exact_match = 0;  ///< share of lines equal to their reference
-  double bleu = 0;         ///< 0 to 100; see corpus_bleu
   std::vector<std::string> translations;
+  std::vector<bool> exact;         ///< whether a line equals one of its references byte for byte
+  std::vector<LineCounts> counts;  ///< of each metric
 };
 
 /// Runs the model over a corpus without recording, in batches of `batch_tokens`.
 LossResult evaluate_loss(const TranslationModel& model, const Corpus& corpus, Index batch_tokens);
 
-/// Translates text.source and compares with text.target.
-TranslationResult evaluate_translations(const TranslationModel& model, const ParallelText& text,
+/// Translates lines and compares them with their references; references[r][i] is the r-th of source[i].
+TranslationResult evaluate_translations(const TranslationModel& model, std::span<const std::string> source,
+                                        std::span<const std::vector<std::string>> references, const Metrics& metrics,
                                         const SearchOptions& options, Index batch_tokens);
+
+/// Says for each hypothesis whether it equals one of its references byte for byte. Throws DataError for unequal
+/// counts.
+std::vector<bool> exact_matches(std::span<const std::string> hypotheses,
+                                std::span<const std::vector<std::string>> references);
+
+/// The share of lines that are true; 0 for no lines. With `lines`, of these alone.
+double share_of(const std::vector<bool>& exact);
+double share_of(const std::vector<bool>& exact, std::span<const std::size_t> lines);
+
+/// The lines whose sources are about equally long.
+struct LengthBucket {
+  std::string name;  ///< "11-20", in source tokens
+  std::vector<std::size_t> lines;
+};
+
+/// Puts lines into buckets by their source lengths in tokens: 0, 1-5, 6-10, 11-20, 21-30, 31-50, 51+; buckets
+/// without lines are left out.
+std::vector<LengthBucket> buckets_by_length(std::span<const Index> lengths);
 
 }  // namespace weft

@@ -50,7 +50,8 @@ StepEntry step_entry(const Json& json) {
 ValidationEntry validation_entry(const Json& json) {
   const Json& scores = json.at("validation");
   return {json.at("step").get<Index>(),        number(scores.at("loss")),        number(scores.at("perplexity")),
-          number(scores.at("token_accuracy")), number(scores.at("exact_match")), number(scores.at("bleu"))};
+          number(scores.at("token_accuracy")), number(scores.at("exact_match")), number(scores.at("bleu")),
+          number(scores.value("chrf", Json()))};  // which a log of an earlier version lacks
 }
 
 /// Adds the entry of one line to `entries` and returns its step.
@@ -116,7 +117,8 @@ void RunLog::write(const ValidationEntry& e) {
                     {"perplexity", e.perplexity},
                     {"token_accuracy", e.token_accuracy},
                     {"exact_match", e.exact_match},
-                    {"bleu", e.bleu}}}}
+                    {"bleu", e.bleu},
+                    {"chrf", e.chrf}}}}
                  .dump());
 }
 

@@ -26,7 +26,7 @@ struct StepEntry {
 /// Scores on the validation set; NaN for what was not measured.
 struct ValidationEntry {
   Index step = 0;
-  double loss = 0, perplexity = 0, token_accuracy = 0, exact_match = 0, bleu = 0;
+  double loss = 0, perplexity = 0, token_accuracy = 0, exact_match = 0, bleu = 0, chrf = 0;
 };
 
 /// All entries of a log, each kind in the order written.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <span>
 
 #include "weft/core/error.h"
 #include "weft/core/memory.h"
@@ -117,25 +118,30 @@ void Trainer::validate() {
   if (!std::isfinite(loss.loss)) throw_diverged(state_.step, "validation loss", loss.loss);
   SearchOptions greedy = search_options(decoding);
   greedy.beam = 1;
-  const TranslationResult result = evaluate_translations(model_, data_.valid_text, greedy, decoding.batch_tokens);
-  const ValidationEntry entry{state_.step,         loss.loss,          loss.perplexity,
-                              loss.token_accuracy, result.exact_match, result.bleu};
+  BleuOptions bleu;
+  bleu.tokenizer = bleu_tokenizer(decoding.bleu_tokenizer);
+  const Metrics metrics = make_metrics("bleu,chrf", bleu);
+  const TranslationResult result = evaluate_translations(
+      model_, data_.valid_text.source, std::span(&data_.valid_text.target, 1), metrics, greedy, decoding.batch_tokens);
+  const auto score = [&](std::size_t metric) { return metrics[metric]->score(result.counts[metric].sums()); };
+  const ValidationEntry entry{state_.step, loss.loss, loss.perplexity, loss.token_accuracy, share_of(result.exact),
+                              score(0),    score(1)};
   const double best_before = best_score(state_, config().best_metric);
   const Index best_step_before = state_.best_step;
   state_.validations.push_back(entry);
   state_.best_step = state_.step;
-  const double score = best_score(state_, config().best_metric);
+  const double best = best_score(state_, config().best_metric);
   // Of equal results the last counts: its learning rate was lower.
   const bool improved =
-      std::isnan(best_before) || (config().best_metric == "loss" ? score <= best_before : score >= best_before);
+      std::isnan(best_before) || (config().best_metric == "loss" ? best <= best_before : best >= best_before);
   if (!improved) state_.best_step = best_step_before;
   log_.write(entry);
 
   progress_.line(
       fmt::format("validation at step {}: loss {:.4f}, perplexity {:.3f}, token accuracy {:.2f} %, exact match {:.2f} "
-                  "%, BLEU {:.2f}{}",
+                  "%, BLEU {:.2f}, chrF {:.2f}{}",
                   entry.step, entry.loss, entry.perplexity, 100 * entry.token_accuracy, 100 * entry.exact_match,
-                  entry.bleu, improved ? "  (best so far)" : ""));
+                  entry.bleu, entry.chrf, improved ? "  (best so far)" : ""));
   const auto samples = std::min(static_cast<std::size_t>(config().samples), data_.valid_text.source.size());
   for (std::size_t i = 0; i < samples; ++i) {
     progress_.line(fmt::format("  source     {}", data_.valid_text.source[i]));

@@ -1,0 +1,190 @@
+#include "weft/train/score_tokenizers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "weft/core/error.h"
+#include "weft/core/suggestion.h"
+#include "weft/data/utf8.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kNames[] = {"13a", "none", "char", "zh"};  // in the order of BleuTokenizer
+
+struct Range {
+  char32_t first, last;
+};
+
+// What sacreBLEU's zh tokenizer takes for Chinese. Its table means to hold two planes above U+FFFF, but as
+// written these compare as U+2001 to U+2A6D, General Punctuation included, and characters above U+FFFF belong
+// to no range. Equal scores are worth more than a better table.
+constexpr Range kChinese[] = {{0x2001, 0x2A6D}, {0x2E80, 0x2FDF}, {0x2FF0, 0x303F}, {0x3100, 0x312F}, {0x31A0, 0x31EF},
+                              {0x3200, 0x4DB5}, {0x4E00, 0x9FBB}, {0xF900, 0xFA2D}, {0xFA30, 0xFA6A}, {0xFA70, 0xFAD9},
+                              {0xFE10, 0xFE1F}, {0xFE30, 0xFE4F}, {0xFF00, 0xFFEF}};
+
+bool is_chinese(char32_t value) {
+  return std::any_of(std::begin(kChinese), std::end(kChinese),
+                     [=](Range range) { return value >= range.first && value <= range.last; });
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_point(char c) { return c == '.' || c == ','; }
+
+/// The ASCII punctuation that always stands alone: all but apostrophe, comma, hyphen and full stop.
+bool stands_alone(char c) {
+  return (c >= '!' && c <= '&') || (c >= '(' && c <= '+') || c == '/' || (c >= ':' && c <= '@') ||
+         (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
+}
+
+/// Bytes of the white space that `s` starts with, or 0. White space is what Python's str.split() takes for
+/// it.
+std::size_t space_length(std::string_view s) {
+  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const unsigned a = byte(0), b = byte(1), c = byte(2);
+  if ((a >= 0x09 && a <= 0x0D) || (a >= 0x1C && a <= 0x20)) return 1;
+  if (a == 0xC2 && (b == 0x85 || b == 0xA0)) return 2;
+  const bool wide = (a == 0xE1 && b == 0x9A && c == 0x80) ||  // U+1680
+                    (a == 0xE2 && b == 0x80 && ((c >= 0x80 && c <= 0x8A) || c == 0xA8 || c == 0xA9 || c == 0xAF)) ||
+                    (a == 0xE2 && b == 0x81 && c == 0x9F) ||  // U+205F
+                    (a == 0xE3 && b == 0x80 && c == 0x80);    // U+3000
+  return wide ? 3 : 0;
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+std::string_view trim_end(std::string_view line) {
+  for (bool more = true; more;) {
+    more = false;
+    for (const std::size_t size : {1u, 2u, 3u}) {
+      if (line.size() >= size && space_length(line.substr(line.size() - size)) == size) {
+        line.remove_suffix(size);
+        more = true;
+        break;
+      }
+    }
+  }
+  return line;
+}
+
+std::string_view trim(std::string_view line) {
+  line = trim_end(line);
+  while (const std::size_t size = line.empty() ? 0 : space_length(line)) line.remove_prefix(size);
+  return line;
+}
+
+/// Puts spaces around punctuation. Each pass reads what the one before wrote, left to right, as mteval's
+/// substitutions do; a pass over pairs steps over both characters of a pair that it changed. Its rules speak
+/// of ASCII alone, so it works on bytes: no byte of a longer UTF-8 sequence is ASCII.
+std::string space_out(const std::string& line) {
+  std::string alone;
+  for (const char c : line) {
+    if (stands_alone(c)) {
+      alone += {' ', c, ' '};
+    } else {
+      alone += c;
+    }
+  }
+
+  const auto pass = [](const std::string& in, auto matches, std::string_view before, std::string_view between,
+                       std::string_view after) {
+    std::string out;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      if (i + 1 < in.size() && matches(in[i], in[i + 1])) {
+        out.append(before).append(1, in[i]).append(between).append(1, in[i + 1]).append(after);
+        ++i;
+      } else {
+        out += in[i];
+      }
+    }
+    return out;
+  };
+  const std::string ended = pass(
+      alone, [](char a, char b) { return !is_digit(a) && is_point(b); }, "", " ", " ");
+  const std::string begun = pass(
+      ended, [](char a, char b) { return is_point(a) && !is_digit(b); }, " ", " ", "");
+  return pass(
+      begun, [](char a, char b) { return is_digit(a) && b == '-'; }, "", " ", " ");
+}
+
+/// Undoes what mteval-v13a takes for markup, and puts a space around the line.
+std::string without_markup(std::string_view line) {
+  std::string text(1, ' ');
+  text.append(line).append(1, ' ');
+  replace_all(text, "<skipped>", "");
+  replace_all(text, "-\n", "");
+  replace_all(text, "&quot;", "\"");
+  replace_all(text, "&amp;", "&");
+  replace_all(text, "&lt;", "<");
+  replace_all(text, "&gt;", ">");
+  return text;
+}
+
+/// Calls what(code point, its bytes) for each code point of a line.
+template <class What>
+void for_each_code_point(std::string_view line, What what) {
+  for (std::size_t at = 0; at < line.size();) {
+    const CodePoint point = code_point_at(line, at);
+    what(point.value, line.substr(at, point.length));
+    at += point.length;
+  }
+}
+
+}  // namespace
+
+BleuTokenizer bleu_tokenizer(std::string_view name) {
+  const auto found = std::find(std::begin(kNames), std::end(kNames), name);
+  if (found == std::end(kNames)) {
+    throw ConfigError(fmt::format("\"{}\" is not a tokenizer of BLEU; must be 13a, none, char or zh{}", name,
+                                  suggestion(name, {std::begin(kNames), std::end(kNames)})));
+  }
+  return static_cast<BleuTokenizer>(found - std::begin(kNames));
+}
+
+std::string_view name_of(BleuTokenizer tokenizer) { return kNames[static_cast<std::size_t>(tokenizer)]; }
+
+std::vector<std::string> split_words(std::string_view line) {
+  std::vector<std::string> words;
+  std::size_t begin = 0, at = 0;
+  while (at < line.size()) {
+    const std::size_t space = space_length(line.substr(at));
+    if (space == 0) {
+      ++at;
+      continue;
+    }
+    if (at > begin) words.emplace_back(line.substr(begin, at - begin));
+    at += space;
+    begin = at;
+  }
+  if (at > begin) words.emplace_back(line.substr(begin, at - begin));
+  return words;
+}
+
+std::vector<std::string> bleu_tokenize(std::string_view line, BleuTokenizer tokenizer) {
+  line = trim_end(line);
+  std::string text;
+  switch (tokenizer) {
+    case BleuTokenizer::k13a:
+      return split_words(space_out(without_markup(line)));
+    case BleuTokenizer::kZh:
+      for_each_code_point(trim(line), [&](char32_t value, std::string_view bytes) {
+        const std::string_view around = is_chinese(value) ? " " : "";
+        text.append(around).append(bytes).append(around);
+      });
+      return split_words(space_out(text));
+    case BleuTokenizer::kChar:
+      for_each_code_point(line, [&](char32_t, std::string_view bytes) { text.append(bytes).append(1, ' '); });
+      return split_words(text);
+    case BleuTokenizer::kNone:
+      break;
+  }
+  return split_words(line);
+}
+
+}  // namespace weft
