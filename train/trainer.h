@@ -3,6 +3,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "weft/data/batch.h"
@@ -17,6 +20,8 @@ namespace weft {
 struct TrainingData {
   Corpus train, valid;
   ParallelText valid_text;  ///< the lines that are translated at each validation
+  /// The training text as epoch `epoch` has it, as many pairs in each; `train` serves all epochs if this is empty.
+  std::function<Corpus(Index epoch)> train_in_epoch = {};
 };
 
 /// Why run() came back.
@@ -45,7 +50,12 @@ class Trainer {
   double elapsed_seconds() const;
 
  private:
-  std::vector<Index> next_sentences();
+  /// Sentences of a corpus, which another epoch may have replaced meanwhile.
+  using Sentences = std::pair<std::shared_ptr<const Corpus>, std::vector<Index>>;
+
+  std::vector<std::vector<Index>> plan(const Corpus& corpus, Index epoch) const;
+  void begin_epoch();
+  Sentences next_sentences();
   UpdateResult update();
   void log(const UpdateResult& update);
   void require_finite_parameters();
@@ -60,8 +70,8 @@ class Trainer {
   std::filesystem::path folder_;
   Progress& progress_;
   TrainingStep step_;
-  BatchPlan plan_;
-  std::vector<std::vector<Index>> epoch_;  // the batches of epoch state_.epoch
+  std::shared_ptr<const Corpus> train_;    // of epoch state_.epoch
+  std::vector<std::vector<Index>> epoch_;  // its batches
   std::size_t first_epoch_batches_;
   RunLog log_;
   double started_ = 0;
