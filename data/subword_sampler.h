@@ -24,7 +24,8 @@ class SubwordSampler {
   ///
   /// A unigram model draws a segmentation with a probability proportional to P(segmentation)^strength: Kudo 2018,
   /// "Subword Regularization", section 3.2 with l infinite. A bpe model leaves out each merge with probability
-  /// `strength`: Provilkov et al. 2020, "BPE-Dropout", section 3; 0 gives the model's own segmentation.
+  /// `strength`: Provilkov et al. 2020, "BPE-Dropout", section 3, as SentencePiece does it: a merge that was left out is
+  /// not tried again, so that text without spaces is cut as much as words are. 0 gives the model's own segmentation.
   void sample(std::string_view text, double strength, Random& random, std::vector<std::string>& tokens) const;
 
  private:

@@ -197,7 +197,6 @@ int train(const Arguments& arguments, const Registry& registry) {
   progress.line("training text    " + train.report.summary());
   progress.line("validation text  " + valid.report.summary());
   if (!resumes) warn_of_small_vocabularies(model, progress);
-  const Index train_tokens = train.report.source_tokens + train.report.target_tokens;
   TrainingData data{std::move(train.corpus), std::move(valid.corpus),
                     first_lines(valid_text, config.training.validation_sentences)};
   if (config.data.subword_sampling > 0) {
@@ -209,7 +208,7 @@ int train(const Arguments& arguments, const Registry& registry) {
                             format_count(model.target_vocabulary().size())));
   progress.line(fmt::format("parameters       {}", format_count(model.parameters().count())));
   progress.line(fmt::format("batches          {} an epoch, {} tokens an epoch, {} updates in all",
-                            format_count(trainer.batches_per_epoch()), format_count(train_tokens),
+                            format_count(trainer.batches_per_epoch()), format_count(trainer.tokens_per_epoch()),
                             format_count(config.training.steps)));
   progress.line(fmt::format("expected memory  {} at its peak", format_bytes(trainer.measure_peak_memory())));
   if (resumes) progress.line(fmt::format("going on after step {} of {}", checkpoint.state.step, last.string()));

@@ -85,7 +85,8 @@ void add_data(ConfigTable& table) {
       "of thousands of characters, such as Chinese.");
   key("subword_sampling", &S::subword_sampling, {.at_least = 0, .at_most = 1, .only_with = subwords},
       "Draws the subwords of the training text anew in each epoch: for `bpe` the probability that a merge is left out "
-      "(BPE-dropout, often 0.1), for `unigram` the exponent of a segmentation's probability (subword regularization, "
+      "(BPE-dropout, often 0.05 to 0.1), for `unigram` the exponent of a segmentation's probability (subword "
+      "regularization, "
       "often "
       "0.2; a smaller one draws more evenly). 0 for none. The training text then stays in memory.");
   key("max_length", &S::max_length, {.at_least = 1},

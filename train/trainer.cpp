@@ -30,12 +30,16 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
       progress_(progress),
       step_(model),
       train_(std::make_shared<const Corpus>(std::move(data_.train))),
-      first_epoch_batches_(0),
       log_((folder_ / "log.jsonl").string(), state_.step),
       started_(now()) {
   begin_epoch();
-  first_epoch_batches_ = epoch_.size();
-  if (state_.epoch > 0) first_epoch_batches_ = plan(data_.train_in_epoch ? data_.train_in_epoch(0) : *train_, 0).size();
+  if (state_.epoch == 0) {
+    measure_epoch(*train_, epoch_);
+  } else {
+    const Corpus first = data_.train_in_epoch ? data_.train_in_epoch(0) : Corpus{};
+    const Corpus& corpus = data_.train_in_epoch ? first : *train_;
+    measure_epoch(corpus, plan(corpus, 0));
+  }
   const fs::path last = folder_ / "last.safetensors";
   if (state_.next_batch > static_cast<Index>(epoch_.size())) {
     throw CheckpointError(fmt::format("{}: it stands at batch {} of an epoch that has {}; use --fresh to start anew",
@@ -63,6 +67,11 @@ Index Trainer::measure_peak_memory() {
 
 std::vector<std::vector<Index>> Trainer::plan(const Corpus& corpus, Index epoch) const {
   return BatchPlan(corpus, config().batch_tokens, static_cast<std::uint64_t>(config().seed)).epoch(epoch);
+}
+
+void Trainer::measure_epoch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches) {
+  first_epoch_batches_ = static_cast<Index>(batches.size());
+  first_epoch_tokens_ = static_cast<Index>(corpus.source.tokens.size() + corpus.target.tokens.size());
 }
 
 void Trainer::begin_epoch() {

@@ -36,7 +36,9 @@ class Trainer {
           Progress& progress);
 
   /// The batches of the first epoch.
-  Index batches_per_epoch() const { return static_cast<Index>(first_epoch_batches_); }
+  Index batches_per_epoch() const { return first_epoch_batches_; }
+  /// The tokens of the first epoch, source and target together, without specials.
+  Index tokens_per_epoch() const { return first_epoch_tokens_; }
   /// The tensor memory in bytes that an update takes at its peak, found by running the largest batch of the first epoch
   /// forward and backward.
   Index measure_peak_memory();
@@ -54,6 +56,7 @@ class Trainer {
   using Sentences = std::pair<std::shared_ptr<const Corpus>, std::vector<Index>>;
 
   std::vector<std::vector<Index>> plan(const Corpus& corpus, Index epoch) const;
+  void measure_epoch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches);
   void begin_epoch();
   Sentences next_sentences();
   UpdateResult update();
@@ -72,7 +75,7 @@ class Trainer {
   TrainingStep step_;
   std::shared_ptr<const Corpus> train_;    // of epoch state_.epoch
   std::vector<std::vector<Index>> epoch_;  // its batches
-  std::size_t first_epoch_batches_;
+  Index first_epoch_batches_ = 0, first_epoch_tokens_ = 0;
   RunLog log_;
   double started_ = 0;
   double logged_at_ = 0;
