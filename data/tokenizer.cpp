@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weft/core/error.h"
+#include "weft/data/subword_tokenizer.h"
 #include "weft/data/utf8.h"
 #include "weft/data/vocabulary.h"
 #include "weft/data/word_tokenizer.h"
@@ -113,11 +114,24 @@ std::string normalise_text(std::string_view line, bool lowercase) {
   return text;
 }
 
-std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name, bool lowercase) {
+std::vector<std::string> Tokenizer::sample(std::string_view line, double, Random&) const { return split(line); }
+
+bool uses_subwords(std::string_view tokenizer) { return tokenizer == "unigram" || tokenizer == "bpe"; }
+
+std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name, bool lowercase,
+                                          std::shared_ptr<const SubwordModel> subwords) {
+  if (uses_subwords(name)) {
+    if (subwords == nullptr || subwords->kind() != name) {
+      throw ConfigError(fmt::format("tokenizer \"{}\" needs a subword model of this kind; the vocabulary has {}", name,
+                                    subwords == nullptr ? "none" : "one of the kind " + subwords->kind()));
+    }
+    return std::make_unique<SubwordTokenizer>(std::move(subwords), lowercase);
+  }
   if (name == "word") return std::make_unique<WordTokenizer>(lowercase);
   if (name == "whitespace") return std::make_unique<WhitespaceTokenizer>(lowercase);
   if (name == "character") return std::make_unique<CharacterTokenizer>(lowercase);
-  throw ConfigError(fmt::format("tokenizer \"{}\" is not known; use one of word, whitespace, character", name));
+  throw ConfigError(
+      fmt::format("tokenizer \"{}\" is not known; use one of word, whitespace, character, unigram, bpe", name));
 }
 
 }  // namespace weft

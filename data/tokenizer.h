@@ -11,6 +11,9 @@
 
 namespace weft {
 
+class Random;
+class SubwordModel;
+
 /// The rule that all tokenizers of this file apply before anything else: a run of spaces of any kind (tabs
 /// and no-break spaces too) becomes one space, outer spaces go, and with `lowercase` each code point becomes
 /// its simple lower-case form. Nothing else changes: no NFC or NFKC, no quotes, no ellipsis, no zero-width
@@ -26,6 +29,10 @@ class Tokenizer {
   /// has none.
   virtual std::vector<std::string> split(std::string_view line) const = 0;
 
+  /// The tokens of a line drawn at random from the ways to split it, the more evenly the nearer `strength`, in (0, 1], is
+  /// to the end that the tokenizer says. split(line) where there is one way only.
+  virtual std::vector<std::string> sample(std::string_view line, double strength, Random& random) const;
+
   /// The line that splits into these tokens. Any tokens are accepted, as a model may write what no text
   /// splits into.
   virtual std::string join(std::span<const std::string> tokens) const = 0;
@@ -38,8 +45,13 @@ class Tokenizer {
 /// - "word": words and punctuation apart, see word_tokenizer.cpp;
 /// - "whitespace": what stands between spaces. A token that reads like a special of Vocabulary, or begins
 ///   with U+FFED, gets a U+FFED in front;
-/// - "character": code points. A space is the token U+2581; a U+2581 of the text is the token U+FFED U+2581.
-/// Throws ConfigError for another name.
-std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name, bool lowercase);
+/// - "character": code points. A space is the token U+2581; a U+2581 of the text is the token U+FFED U+2581;
+/// - "unigram" and "bpe": the pieces of `subwords`, a model of that kind, see subword_tokenizer.h.
+/// Throws ConfigError for another name, or for a model that is missing or of another kind.
+std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name, bool lowercase,
+                                          std::shared_ptr<const SubwordModel> subwords = nullptr);
+
+/// Whether a tokenizer needs a subword model.
+bool uses_subwords(std::string_view tokenizer);
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "weft/core/error.h"
+#include "weft/data/subword_model.h"
 #include "weft/data/text_file.h"
 #include "weft/data/utf8.h"
 
@@ -90,6 +91,12 @@ Vocabulary Vocabulary::from_tokens(std::vector<std::string> tokens, std::string_
           fmt::format("{}:{}: \"{}\" is entry {} already; remove one of them", name, i + 1, token, first + 1));
     }
   }
+  return vocabulary;
+}
+
+Vocabulary Vocabulary::from_subwords(std::shared_ptr<const SubwordModel> model) {
+  Vocabulary vocabulary = from_tokens(model->tokens(), "subword model");
+  vocabulary.subwords_ = std::move(model);
   return vocabulary;
 }
 

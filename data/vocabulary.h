@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@
 #include "weft/core/types.h"
 
 namespace weft {
+
+class SubwordModel;
 
 inline constexpr TokenId kUnknown = 0;  ///< Stands for any token that the vocabulary lacks.
 inline constexpr TokenId kBegin = 1;    ///< Begins the decoder's input.
@@ -65,6 +68,12 @@ class Vocabulary {
   /// are distinct UTF-8, not blank, and without line breaks and NUL.
   static Vocabulary from_tokens(std::vector<std::string> tokens, std::string_view name = "vocabulary");
 
+  /// The vocabulary of a subword model, which it keeps; the entries are those of SubwordModel::tokens().
+  static Vocabulary from_subwords(std::shared_ptr<const SubwordModel> model);
+
+  /// The subword model that the entries come from, or null.
+  const std::shared_ptr<const SubwordModel>& subwords() const { return subwords_; }
+
   /// The id of a token of text; kUnknown if it is not in the vocabulary or reads like a special.
   TokenId id(std::string_view token) const;
 
@@ -86,6 +95,7 @@ class Vocabulary {
  private:
   std::vector<std::string> tokens_;
   StringMap<TokenId> ids_;  // without the specials
+  std::shared_ptr<const SubwordModel> subwords_;
 };
 
 }  // namespace weft

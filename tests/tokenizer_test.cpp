@@ -118,8 +118,9 @@ TEST_CASE("whitespace and character tokens keep specials and their own escapes a
 }
 
 TEST_CASE("an unknown tokenizer is refused with the known ones") {
-  CHECK_THROWS_WITH_AS(make_tokenizer("bpe", false),
-                       "tokenizer \"bpe\" is not known; use one of word, whitespace, character", ConfigError);
+  CHECK_THROWS_WITH_AS(make_tokenizer("sentences", false),
+                       "tokenizer \"sentences\" is not known; use one of word, whitespace, character, unigram, bpe",
+                       ConfigError);
 }
 
 TEST_CASE("texts that other tools change come back as they were") {

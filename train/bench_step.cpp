@@ -33,7 +33,9 @@ Vocabulary made_up_words(Index size) {
 
 std::unique_ptr<TranslationModel> make_bench_model(const Config& config, const Registry& registry) {
   const Vocabulary words = made_up_words(config.bench.vocabulary);
-  return std::make_unique<TranslationModel>(config, words, words, registry);
+  Config without_text = config;
+  without_text.data.tokenizer = DataConfig{}.tokenizer;  // there is no text to learn subwords from
+  return std::make_unique<TranslationModel>(std::move(without_text), words, words, registry);
 }
 
 BenchStepResult bench_step(TranslationModel& model, const BenchStepOptions& options) {

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "weft/core/error.h"
 #include "weft/core/safetensors.h"
+#include "weft/data/subword_model.h"
+#include "weft/train/base64.h"
 
 namespace weft {
 namespace {
@@ -101,6 +105,38 @@ Vocabulary vocabulary(const SafetensorsFile& file, const std::string& key) {
                                  file.path().string() + ": " + key);
 }
 
+Vocabulary subword_vocabulary(const SafetensorsFile& file, const std::string& key) {
+  const std::string name = file.path().string() + ": " + key;
+  std::optional<std::string> bytes = from_base64(metadata(file, key));
+  if (!bytes) throw CheckpointError(name + ": not base64; the checkpoint was altered");
+  try {
+    return Vocabulary::from_subwords(SubwordModel::load(std::move(*bytes), name));
+  } catch (const DataError& error) {
+    throw CheckpointError(error.what());
+  }
+}
+
+/// The vocabularies of both sides as the tokenizer needs them.
+std::pair<Vocabulary, Vocabulary> vocabularies(const SafetensorsFile& file, const DataConfig& config) {
+  if (!uses_subwords(config.tokenizer)) {
+    return {vocabulary(file, "weft.source_vocabulary"), vocabulary(file, "weft.target_vocabulary")};
+  }
+  const Vocabulary source = subword_vocabulary(file, "weft.source_subwords");
+  const bool shared = file.metadata().count("weft.target_subwords") == 0;
+  return {source, shared ? source : subword_vocabulary(file, "weft.target_subwords")};
+}
+
+void set_vocabularies(SafetensorsWriter& writer, const Vocabulary& source, const Vocabulary& target) {
+  if (source.subwords() == nullptr) {
+    writer.set_metadata("weft.source_vocabulary", Json(source.tokens()).dump());
+    writer.set_metadata("weft.target_vocabulary", Json(target.tokens()).dump());
+    return;
+  }
+  const std::string &first = source.subwords()->bytes(), &second = target.subwords()->bytes();
+  writer.set_metadata("weft.source_subwords", to_base64(first));
+  if (second != first) writer.set_metadata("weft.target_subwords", to_base64(second));
+}
+
 std::unique_ptr<TranslationModel> make_model(const std::filesystem::path& path, Config config, Vocabulary source,
                                              Vocabulary target, const Registry& registry) {
   try {
@@ -145,8 +181,7 @@ void save_checkpoint(const std::filesystem::path& path, TranslationModel& model,
   const Config& config = model.config();
   writer.set_metadata("weft.format", kFormat);
   writer.set_metadata("weft.config", config_json(config));
-  writer.set_metadata("weft.source_vocabulary", Json(model.source_vocabulary().tokens()).dump());
-  writer.set_metadata("weft.target_vocabulary", Json(model.target_vocabulary().tokens()).dump());
+  set_vocabularies(writer, model.source_vocabulary(), model.target_vocabulary());
   writer.set_metadata("weft.training", training_json(state));
   writer.set_metadata("weft.step", fmt::format("{}", state.step));
   writer.set_metadata("weft.seed", fmt::format("{}", config.training.seed));
@@ -170,8 +205,8 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& re
     Config config = parse_config(metadata(file, "weft.config"), path.string() + ": weft.config");
     Checkpoint checkpoint;
     checkpoint.state = training_state(Json::parse(metadata(file, "weft.training")), path.string());
-    checkpoint.model = make_model(path, std::move(config), vocabulary(file, "weft.source_vocabulary"),
-                                  vocabulary(file, "weft.target_vocabulary"), registry);
+    auto [source, target] = vocabularies(file, config.data);
+    checkpoint.model = make_model(path, std::move(config), std::move(source), std::move(target), registry);
     read_parameters(file, checkpoint.model->parameters());
     return checkpoint;
   } catch (const Json::exception& error) {

@@ -3,7 +3,9 @@
 // give the same bytes: no time or place is in it.
 //
 // Metadata: "weft.format" ("1"), "weft.config" (resolved JSON), "weft.source_vocabulary" and "weft.target_vocabulary"
-// (JSON arrays), "weft.training" (JSON: where training stood), "weft.step", "weft.seed", "weft.best_score".
+// (JSON arrays) or, with a tokenizer of subwords, "weft.source_subwords" and "weft.target_subwords" (the bytes of the .model
+// files in base64; the latter is left out if it is the same), "weft.training" (JSON: where training stood), "weft.step",
+// "weft.seed", "weft.best_score".
 // Tensors: the parameters; with an optimizer also "optimizer.<state>", flat, in the order of ParameterSet::values().
 #pragma once
 

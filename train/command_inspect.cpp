@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "weft/data/subword_model.h"
 #include "weft/train/checkpoint.h"
 #include "weft/train/commands.h"
 #include "weft/train/text_format.h"
@@ -19,15 +20,36 @@ Json to_json(TranslationModel& model, const TrainingState& state) {
     for (int d = 0; d < entry.shape.rank(); ++d) shape.push_back(entry.shape[d]);
     parameters.push_back({{"name", entry.name}, {"shape", shape}});
   }
-  return {{"config", Json::parse(config_json(model.config()))},
-          {"parameters", parameters},
-          {"parameter_count", model.parameters().count()},
-          {"source_vocabulary", model.source_vocabulary().size()},
-          {"target_vocabulary", model.target_vocabulary().size()},
-          {"step", state.step},
-          {"epoch", state.epoch + 1},
-          {"best_step", state.best_step},
-          {"validations", Json::parse(training_json(state)).at("validations")}};
+  Json subwords;
+  for (const auto& [side, vocabulary] :
+       {std::pair("source", &model.source_vocabulary()), std::pair("target", &model.target_vocabulary())}) {
+    if (const auto& one = vocabulary->subwords()) {
+      subwords[side] = {{"kind", one->kind()}, {"pieces", one->tokens().size()}, {"bytes", one->bytes().size()}};
+    }
+  }
+  Json json{{"config", Json::parse(config_json(model.config()))},
+            {"parameters", parameters},
+            {"parameter_count", model.parameters().count()},
+            {"source_vocabulary", model.source_vocabulary().size()},
+            {"target_vocabulary", model.target_vocabulary().size()},
+            {"step", state.step},
+            {"epoch", state.epoch + 1},
+            {"best_step", state.best_step},
+            {"validations", Json::parse(training_json(state)).at("validations")}};
+  if (!subwords.is_null()) json["subwords"] = subwords;
+  return json;
+}
+
+/// What the vocabularies consist of, where they come from subword models.
+std::string subwords_text(const TranslationModel& model) {
+  const auto &source = model.source_vocabulary().subwords(), &target = model.target_vocabulary().subwords();
+  if (source == nullptr) return "";
+  const auto text = [](const char* side, const SubwordModel& one) {
+    return fmt::format("subwords: {}, {}, {} pieces, {}\n", side, one.kind(),
+                       format_count(static_cast<Index>(one.tokens().size())),
+                       format_bytes(static_cast<Index>(one.bytes().size())));
+  };
+  return source == target ? text("both sides", *source) : text("source", *source) + text("target", *target);
 }
 
 std::string to_text(TranslationModel& model, const TrainingState& state) {
@@ -45,10 +67,10 @@ std::string to_text(TranslationModel& model, const TrainingState& state) {
                        v.step == state.best_step ? "best" : ""});
   }
   return fmt::format(
-      "configuration\n{}\nparameters\n{}\nvocabulary: {} source, {} target tokens\n\n"
+      "configuration\n{}\nparameters\n{}\nvocabulary: {} source, {} target tokens\n{}\n"
       "training: step {}, epoch {}\n{}",
       config_json(model.config()), format_table(parameters, "llr"), format_count(model.source_vocabulary().size()),
-      format_count(model.target_vocabulary().size()), format_count(state.step), state.epoch + 1,
+      format_count(model.target_vocabulary().size()), subwords_text(model), format_count(state.step), state.epoch + 1,
       format_table(history, "rrrrrrrl"));
 }
 

@@ -99,6 +99,23 @@ ParallelText first_lines(ParallelText text, Index count) {
   return text;
 }
 
+/// Says where subwords that were learned are fewer than the config asks for.
+void warn_of_small_vocabularies(const TranslationModel& model, Progress& progress) {
+  const DataConfig& data = model.config().data;
+  if (!uses_subwords(data.tokenizer)) return;
+  const auto check = [&](const char* side, const std::string& given, const Vocabulary& vocabulary) {
+    if (!given.empty() || vocabulary.size() >= data.max_vocabulary) return;
+    progress.line(fmt::format("warning: the {} text gives {} subwords, fewer than data.max_vocabulary ({})", side,
+                              format_count(vocabulary.size()), format_count(data.max_vocabulary)));
+  };
+  if (data.shared_vocabulary) {
+    check("training", data.subword_model, model.source_vocabulary());
+  } else {
+    check("source", data.source_subword_model, model.source_vocabulary());
+    check("target", data.target_subword_model, model.target_vocabulary());
+  }
+}
+
 /// A word as a shell takes it.
 std::string quoted(const std::string& word) {
   const auto plain = [](char c) {
@@ -179,17 +196,19 @@ int train(const Arguments& arguments, const Registry& registry) {
   }
   progress.line("training text    " + train.report.summary());
   progress.line("validation text  " + valid.report.summary());
-  const Index train_tokens = train.report.source_tokens + train.report.target_tokens;
-  Trainer trainer(
-      model, checkpoint.state,
-      {std::move(train.corpus), std::move(valid.corpus), first_lines(valid_text, config.training.validation_sentences)},
-      folder, progress);
+  if (!resumes) warn_of_small_vocabularies(model, progress);
+  TrainingData data{std::move(train.corpus), std::move(valid.corpus),
+                    first_lines(valid_text, config.training.validation_sentences)};
+  if (config.data.subword_sampling > 0) {
+    data.train_in_epoch = EpochEncoder(model, train_text, data.train.line, longest);
+  }
+  Trainer trainer(model, checkpoint.state, std::move(data), folder, progress);
   progress.line(fmt::format("vocabulary       {} source, {} target tokens",
                             format_count(model.source_vocabulary().size()),
                             format_count(model.target_vocabulary().size())));
   progress.line(fmt::format("parameters       {}", format_count(model.parameters().count())));
   progress.line(fmt::format("batches          {} an epoch, {} tokens an epoch, {} updates in all",
-                            format_count(trainer.batches_per_epoch()), format_count(train_tokens),
+                            format_count(trainer.batches_per_epoch()), format_count(trainer.tokens_per_epoch()),
                             format_count(config.training.steps)));
   progress.line(fmt::format("expected memory  {} at its peak", format_bytes(trainer.measure_peak_memory())));
   if (resumes) progress.line(fmt::format("going on after step {} of {}", checkpoint.state.step, last.string()));

@@ -30,6 +30,12 @@ struct DataConfig {
   Index min_count = 1;
   Index max_vocabulary = 32000;
   bool shared_vocabulary = false;
+  std::string subword_model;
+  std::string source_subword_model;
+  std::string target_subword_model;
+  bool byte_fallback = false;
+  double character_coverage = 1.0;
+  double subword_sampling = 0.0;
   Index max_length = 256;
 };
 

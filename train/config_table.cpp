@@ -54,15 +54,41 @@ void add_data(ConfigTable& table) {
   key("valid_target", &S::valid_target, {}, "Target side of the validation text.");
   key("test_source", &S::test_source, {}, "Source side of the test text, which training never reads.");
   key("test_target", &S::test_target, {}, "Target side of the test text.");
-  key("tokenizer", &S::tokenizer, {.one_of = {"word", "whitespace", "character"}},
-      "How a line becomes tokens: words with punctuation split off, pieces between white space, or "
-      "characters.");
+  key("tokenizer", &S::tokenizer, {.one_of = {"word", "whitespace", "character", "unigram", "bpe"}},
+      "How a line becomes tokens: words with punctuation split off, pieces between white space, characters, or "
+      "subwords of SentencePiece's unigram or BPE model. A model that `weft train` makes changes nothing but spaces "
+      "and, "
+      "with `lowercase`, the case.");
   key("lowercase", &S::lowercase, {}, "Whether text is put into lower case first.");
-  key("min_count", &S::min_count, {.at_least = 1},
+  key("min_count", &S::min_count, {.at_least = 1, .only_with = {"data.tokenizer", {"word", "whitespace", "character"}}},
       "How often a token must occur in the training text to enter the vocabulary.");
   key("max_vocabulary", &S::max_vocabulary, {.at_least = 5},
-      "Largest vocabulary of a side, special tokens included; the most frequent tokens stay.");
-  key("shared_vocabulary", &S::shared_vocabulary, {}, "Whether source and target have one vocabulary.");
+      "Largest vocabulary of a side, special tokens included; the most frequent tokens stay. The size of subword "
+      "models "
+      "that are trained; less if the text has not as many pieces.");
+  key("shared_vocabulary", &S::shared_vocabulary, {},
+      "Whether source and target have one vocabulary, and one subword model.");
+  const ConfigUse subwords = {"data.tokenizer", {"unigram", "bpe"}};
+  key("subword_model", &S::subword_model, {.only_with = subwords},
+      "SentencePiece's .model file for both sides, with `shared_vocabulary`; empty to train it on the training text. "
+      "It "
+      "normalises text as it was made to, and goes into the checkpoints.");
+  key("source_subword_model", &S::source_subword_model, {.only_with = subwords},
+      "The same for the source side, without `shared_vocabulary`.");
+  key("target_subword_model", &S::target_subword_model, {.only_with = subwords},
+      "The same for the target side, without `shared_vocabulary`.");
+  key("byte_fallback", &S::byte_fallback, {.only_with = subwords},
+      "Whether a subword model that is trained has all bytes as pieces, so that no character is unknown.");
+  key("character_coverage", &S::character_coverage, {.at_least = 0.98, .at_most = 1, .only_with = subwords},
+      "Share of the training text's characters that a subword model covers, the most frequent first; 0.9995 for "
+      "scripts "
+      "of thousands of characters, such as Chinese.");
+  key("subword_sampling", &S::subword_sampling, {.at_least = 0, .at_most = 1, .only_with = subwords},
+      "Draws the subwords of the training text anew in each epoch: for `bpe` the probability that a merge is left out "
+      "(BPE-dropout, often 0.05 to 0.1), for `unigram` the exponent of a segmentation's probability (subword "
+      "regularization, "
+      "often "
+      "0.2; a smaller one draws more evenly). 0 for none. The training text then stays in memory.");
   key("max_length", &S::max_length, {.at_least = 1},
       "Longest sentence in training, in tokens; pairs with a longer side are dropped and counted.");
 }
@@ -199,6 +225,18 @@ void add_checks(ConfigTable& table) {
     if (c.model.tied_embeddings != "all" || c.data.shared_vocabulary) return "";
     return "model.tied_embeddings is \"all\"; this needs data.shared_vocabulary to be true";
   });
+  check({"data.subword_model", "data.shared_vocabulary"}, [](const Config& c) -> std::string {
+    if (c.data.subword_model.empty() || c.data.shared_vocabulary) return "";
+    return "data.subword_model is for both sides; set data.shared_vocabulary to true, or name "
+           "data.source_subword_model "
+           "and data.target_subword_model";
+  });
+  check({"data.source_subword_model", "data.target_subword_model", "data.shared_vocabulary"},
+        [](const Config& c) -> std::string {
+          const bool separate = !c.data.source_subword_model.empty() || !c.data.target_subword_model.empty();
+          if (!separate || !c.data.shared_vocabulary) return "";
+          return "data.shared_vocabulary is true, but a subword model of one side is named; name data.subword_model";
+        });
   check({"data.max_length", "model.max_length"}, [](const Config& c) -> std::string {
     if (c.data.max_length < c.model.max_length) return "";
     return fmt::format("data.max_length ({}) must be below model.max_length ({}), to leave room for the end token",

@@ -27,7 +27,8 @@ struct Metric {
   double factor;
 };
 
-const std::array<Metric, 5> kMetrics = {{{"bleu", "BLEU", &ValidationEntry::bleu, 1},
+const std::array<Metric, 6> kMetrics = {{{"bleu", "BLEU", &ValidationEntry::bleu, 1},
+                                         {"chrf", "chrF", &ValidationEntry::chrf, 1},
                                          {"loss", "loss", &ValidationEntry::loss, 1},
                                          {"perplexity", "perplexity", &ValidationEntry::perplexity, 1},
                                          {"token_accuracy", "token accuracy", &ValidationEntry::token_accuracy, 100},

@@ -30,11 +30,17 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
       folder_(std::move(folder)),
       progress_(progress),
       step_(model),
-      plan_(data_.train, config().batch_tokens, static_cast<std::uint64_t>(config().seed)),
-      epoch_(plan_.epoch(state_.epoch)),
-      first_epoch_batches_(state_.epoch == 0 ? epoch_.size() : plan_.epoch(0).size()),
+      train_(std::make_shared<const Corpus>(std::move(data_.train))),
       log_((folder_ / "log.jsonl").string(), state_.step),
       started_(now()) {
+  begin_epoch();
+  if (state_.epoch == 0) {
+    measure_epoch(*train_, epoch_);
+  } else {
+    const Corpus first = data_.train_in_epoch ? data_.train_in_epoch(0) : Corpus{};
+    const Corpus& corpus = data_.train_in_epoch ? first : *train_;
+    measure_epoch(corpus, plan(corpus, 0));
+  }
   const fs::path last = folder_ / "last.safetensors";
   if (state_.next_batch > static_cast<Index>(epoch_.size())) {
     throw CheckpointError(fmt::format("{}: it stands at batch {} of an epoch that has {}; use --fresh to start anew",
@@ -48,38 +54,54 @@ double Trainer::elapsed_seconds() const { return log_.kept_seconds() + now() - s
 Index Trainer::measure_peak_memory() {
   const auto tokens = [&](const std::vector<Index>& sentences) {
     Index sum = 0;
-    for (const Index s : sentences) sum += data_.train.source.length(s) + data_.train.target.length(s);
+    for (const Index s : sentences) sum += train_->source.length(s) + train_->target.length(s);
     return sum;
   };
   const auto largest = std::max_element(epoch_.begin(), epoch_.end(),
                                         [&](const auto& a, const auto& b) { return tokens(a) < tokens(b); });
   reset_peak_memory();
-  const Batch batch = make_batch(data_.train, *largest);
+  const Batch batch = make_batch(*train_, *largest);
   step_.add_gradients(batch, 1 / static_cast<real>(target_tokens(batch)), state_.step, 0);
   model_.parameters().reset_gradients();
   return memory_statistics().peak_bytes;
 }
 
-std::vector<Index> Trainer::next_sentences() {
+std::vector<std::vector<Index>> Trainer::plan(const Corpus& corpus, Index epoch) const {
+  return BatchPlan(corpus, config().batch_tokens, static_cast<std::uint64_t>(config().seed)).epoch(epoch);
+}
+
+void Trainer::measure_epoch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches) {
+  first_epoch_batches_ = static_cast<Index>(batches.size());
+  first_epoch_tokens_ = static_cast<Index>(corpus.source.tokens.size() + corpus.target.tokens.size());
+}
+
+void Trainer::begin_epoch() {
+  if (data_.train_in_epoch) train_ = std::make_shared<const Corpus>(data_.train_in_epoch(state_.epoch));
+  epoch_ = plan(*train_, state_.epoch);
+}
+
+Trainer::Sentences Trainer::next_sentences() {
   if (state_.next_batch == static_cast<Index>(epoch_.size())) {
     ++state_.epoch;
     state_.next_batch = 0;
-    epoch_ = plan_.epoch(state_.epoch);
+    begin_epoch();
   }
-  return epoch_[static_cast<std::size_t>(state_.next_batch++)];
+  return {train_, epoch_[static_cast<std::size_t>(state_.next_batch++)]};
 }
 
 UpdateResult Trainer::update() {
   // Only the sentences' numbers of all batches are held at once; the loss needs the tokens of the whole update.
-  std::vector<std::vector<Index>> batches;
+  std::vector<Sentences> batches;
   Index tokens = 0;
   for (Index i = 0; i < config().accumulate; ++i) {
     batches.push_back(next_sentences());
-    for (const Index sentence : batches.back()) tokens += data_.train.target.length(sentence) + 1;  // with </s>
+    const auto& [corpus, sentences] = batches.back();
+    for (const Index sentence : sentences) tokens += corpus->target.length(sentence) + 1;  // with </s>
   }
   Batch batch;
   const UpdateResult result = step_.run(state_.step, config().accumulate, tokens, [&](Index i) -> const Batch& {
-    return batch = make_batch(data_.train, batches[static_cast<std::size_t>(i)]);
+    const auto& [corpus, sentences] = batches[static_cast<std::size_t>(i)];
+    return batch = make_batch(*corpus, sentences);
   });
   ++state_.step;
   state_.loss_sum += result.loss * static_cast<double>(tokens);

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "weft/data/batch.h"
@@ -17,6 +20,8 @@ namespace weft {
 struct TrainingData {
   Corpus train, valid;
   ParallelText valid_text;  ///< the lines that are translated at each validation
+  /// The training text as epoch `epoch` has it, as many pairs in each; `train` serves all epochs if this is empty.
+  std::function<Corpus(Index epoch)> train_in_epoch = {};
 };
 
 /// Why run() came back.
@@ -31,7 +36,9 @@ class Trainer {
           Progress& progress);
 
   /// The batches of the first epoch.
-  Index batches_per_epoch() const { return static_cast<Index>(first_epoch_batches_); }
+  Index batches_per_epoch() const { return first_epoch_batches_; }
+  /// The tokens of the first epoch, source and target together, without specials.
+  Index tokens_per_epoch() const { return first_epoch_tokens_; }
   /// The tensor memory in bytes that an update takes at its peak, found by running the largest batch of the first epoch
   /// forward and backward.
   Index measure_peak_memory();
@@ -45,7 +52,13 @@ class Trainer {
   double elapsed_seconds() const;
 
  private:
-  std::vector<Index> next_sentences();
+  /// Sentences of a corpus, which another epoch may have replaced meanwhile.
+  using Sentences = std::pair<std::shared_ptr<const Corpus>, std::vector<Index>>;
+
+  std::vector<std::vector<Index>> plan(const Corpus& corpus, Index epoch) const;
+  void measure_epoch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches);
+  void begin_epoch();
+  Sentences next_sentences();
   UpdateResult update();
   void log(const UpdateResult& update);
   void require_finite_parameters();
@@ -60,9 +73,9 @@ class Trainer {
   std::filesystem::path folder_;
   Progress& progress_;
   TrainingStep step_;
-  BatchPlan plan_;
-  std::vector<std::vector<Index>> epoch_;  // the batches of epoch state_.epoch
-  std::size_t first_epoch_batches_;
+  std::shared_ptr<const Corpus> train_;    // of epoch state_.epoch
+  std::vector<std::vector<Index>> epoch_;  // its batches
+  Index first_epoch_batches_ = 0, first_epoch_tokens_ = 0;
   RunLog log_;
   double started_ = 0;
   double logged_at_ = 0;

@@ -10,7 +10,7 @@ namespace weft {
 namespace {
 
 std::vector<TokenId> source_ids(const TranslationModel& model, std::string_view line) {
-  return model.source_vocabulary().ids(model.tokenizer().split(line));
+  return model.source_vocabulary().ids(model.source_tokenizer().split(line));
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ std::vector<TranslatedLine> translate(const TranslationModel& model, std::span<c
       TranslatedLine& line = results[line_of[static_cast<std::size_t>(sentences[s])]];
       for (const Hypothesis& hypothesis : found[s]) {
         line.translations.push_back(
-            {model.tokenizer().join(model.target_vocabulary().tokens(hypothesis.tokens)), hypothesis.score});
+            {model.target_tokenizer().join(model.target_vocabulary().tokens(hypothesis.tokens)), hypothesis.score});
       }
       if (line.translations.empty()) {  // only if every probability was NaN
         throw Error("the model's output is not a number; the checkpoint is from a run that diverged");
@@ -62,8 +62,8 @@ std::vector<TranslatedLine> translate(const TranslationModel& model, std::span<c
 
 AttentionMap attention_map(const TranslationModel& model, std::string_view source, std::string_view translation) {
   AttentionMap map;
-  map.source = model.tokenizer().split(source);
-  map.target = model.tokenizer().split(translation);
+  map.source = model.source_tokenizer().split(source);
+  map.target = model.target_tokenizer().split(translation);
   const auto longest = static_cast<std::size_t>(model.longest_sentence());
   if (map.source.empty() || map.target.empty()) {
     throw DataError("no attention to draw: the source or its translation has no words");

@@ -11,15 +11,17 @@
 
 namespace weft {
 
-/// A model that translates text: configuration, tokenizer, vocabularies, parameters.
+/// A model that translates text: configuration, tokenizers, vocabularies, parameters.
 class TranslationModel {
  public:
-  /// A new model with the parameters that config.training.seed gives. Throws ConfigError for an impossible shape or an
-  /// unknown layer name.
+  /// A new model with the parameters that config.training.seed gives. Throws ConfigError for an impossible shape, an
+  /// unknown layer name, or a vocabulary that does not fit the tokenizer.
   TranslationModel(Config config, Vocabulary source, Vocabulary target, const Registry& registry);
 
   const Config& config() const { return config_; }
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  /// Not the same where each side has a subword model of its own.
+  const Tokenizer& source_tokenizer() const { return *source_tokenizer_; }
+  const Tokenizer& target_tokenizer() const { return *target_tokenizer_; }
   const Vocabulary& source_vocabulary() const { return source_; }
   const Vocabulary& target_vocabulary() const { return target_; }
   ParameterSet& parameters() { return parameters_; }
@@ -29,8 +31,8 @@ class TranslationModel {
 
  private:
   Config config_;
-  std::unique_ptr<Tokenizer> tokenizer_;
   Vocabulary source_, target_;
+  std::unique_ptr<Tokenizer> source_tokenizer_, target_tokenizer_;
   ParameterSet parameters_;
   Transformer transformer_;
 };

@@ -1,0 +1,165 @@
+#include "weft/data/subword_model.h"
+
+#include <fmt/format.h>
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "weft/core/error.h"
+#include "weft/data/text_file.h"
+#include "weft/data/utf8.h"
+
+namespace weft {
+namespace {
+
+bool reads_like_special(std::string_view token) {
+  return std::find(kSpecialTokens.begin(), kSpecialTokens.end(), token) != kSpecialTokens.end();
+}
+
+/// Whether a piece can be an entry of a vocabulary as it is.
+bool can_stand(std::string_view piece) {
+  if (reads_like_special(piece) || text_problem(piece)) return false;
+  for (std::size_t at = 0; at < piece.size();) {
+    const CodePoint point = code_point_at(piece, at);
+    if (is_space(point.value)) return false;
+    at += point.length;
+  }
+  return true;
+}
+
+void append_code_points(std::string_view text, std::vector<std::string>& tokens) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = code_point_at(text, at).length;
+    tokens.emplace_back(text.substr(at, length));
+    at += length;
+  }
+}
+
+}  // namespace
+
+void silence_sentencepiece() {
+  // The level can be set through an option of training only; without text this trains nothing.
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const std::unordered_map<std::string, std::string> options{{"minloglevel", "3"}};
+    std::string nothing;
+    sentencepiece::SentencePieceTrainer::Train(options, nullptr, &nothing).IgnoreError();
+  });
+}
+
+struct SubwordModel::Processor : sentencepiece::SentencePieceProcessor {};
+
+SubwordModel::SubwordModel(std::string bytes, const std::string& name)
+    : bytes_(std::move(bytes)),
+      proto_(read_subword_proto(bytes_, name)),
+      processor_(std::make_unique<Processor>()),
+      sampler_(proto_) {
+  if (proto_.kind != "unigram" && proto_.kind != "bpe") {
+    throw DataError(
+        fmt::format("{}: a SentencePiece model of the kind {}; use one of unigram or bpe", name, proto_.kind));
+  }
+  silence_sentencepiece();
+  std::string problem;
+  try {
+    const auto status = processor_->LoadFromSerializedProto(bytes_);
+    if (!status.ok()) problem = status.error_message();
+  } catch (const std::exception& error) {  // of the trie that it builds
+    problem = error.what();
+  }
+  if (problem.empty() && processor_->GetPieceSize() != static_cast<int>(proto_.pieces.size())) problem = "lost pieces";
+  if (!problem.empty()) {
+    std::replace(problem.begin(), problem.end(), '\n', ' ');
+    throw DataError(
+        fmt::format("{}: SentencePiece cannot use this model ({}); give a .model file that it wrote", name, problem));
+  }
+
+  tokens_.assign(kSpecialTokens.begin(), kSpecialTokens.end());
+  const std::vector<int> specials{processor_->unk_id(), processor_->bos_id(), processor_->eos_id()};
+  for (int id = 0; id < processor_->GetPieceSize(); ++id) {
+    const std::string& piece = proto_.pieces[static_cast<std::size_t>(id)].text;
+    stands_.push_back(can_stand(piece));
+    if (std::count(specials.begin(), specials.end(), id) > 0) continue;
+    if (stands_.back()) {
+      tokens_.push_back(piece);
+    } else {
+      tokens_.push_back(
+          fmt::format("\xEF\xBF\xAD"
+                      "unused{}",
+                      id));
+      unused_.insert(tokens_.back());
+    }
+  }
+}
+
+SubwordModel::~SubwordModel() = default;
+
+std::shared_ptr<const SubwordModel> SubwordModel::load(std::string bytes, const std::string& name) {
+  return std::shared_ptr<const SubwordModel>(new SubwordModel(std::move(bytes), name));
+}
+
+/// Gives the normal pieces of the best segmentation to `normal` and all other tokens to `other`, in order.
+template <class Normal, class Other>
+void SubwordModel::encode(std::string_view text, Normal normal, Other other) const {
+  std::vector<std::string> pieces;
+  const auto status = processor_->Encode(text, &pieces);
+  if (!status.ok()) throw DataError(fmt::format("SentencePiece cannot cut the text ({})", status.error_message()));
+  std::vector<std::string> points;
+  for (const std::string& piece : pieces) {
+    const auto id = static_cast<std::size_t>(processor_->PieceToId(piece));
+    const int type = proto_.pieces[id].type;
+    const bool control = type == SubwordPiece::kControl || (type == SubwordPiece::kByte && !proto_.byte_fallback);
+    if (type == SubwordPiece::kNormal && stands_[id]) {
+      normal(piece);
+    } else if (type == SubwordPiece::kUnknown ? !reads_like_special(piece) : stands_[id] && !control) {
+      other(piece);
+    } else {  // unknown characters that would be taken for a symbol of the model
+      points.clear();
+      append_code_points(piece, points);
+      for (const std::string& point : points) other(point);
+    }
+  }
+}
+
+std::vector<std::string> SubwordModel::split(std::string_view text) const {
+  std::vector<std::string> tokens;
+  const auto add = [&tokens](const std::string& token) { tokens.push_back(token); };
+  encode(text, add, add);
+  return tokens;
+}
+
+std::vector<std::string> SubwordModel::sample(std::string_view text, double strength, Random& random) const {
+  std::vector<std::string> tokens;
+  std::string run;
+  const auto draw = [&] {
+    if (!run.empty()) sampler_.sample(run, strength, random, tokens);
+    run.clear();
+  };
+  encode(
+      text, [&run](const std::string& piece) { run += piece; },
+      [&](const std::string& token) {
+        draw();
+        tokens.push_back(token);
+      });
+  draw();
+  return tokens;
+}
+
+std::string SubwordModel::join(std::span<const std::string> tokens) const {
+  std::vector<std::string> pieces;
+  for (const std::string& token : tokens) {
+    if (token.empty() || unused_.contains(token)) continue;
+    if (token == kSpecialTokens[kBegin] || token == kSpecialTokens[kEnd]) continue;
+    pieces.push_back(token == kSpecialTokens[kUnknown] ? processor_->IdToPiece(processor_->unk_id()) : token);
+  }
+  std::string text;
+  const auto status = processor_->Decode(pieces, &text);
+  if (!status.ok()) throw DataError(fmt::format("SentencePiece cannot join the pieces ({})", status.error_message()));
+  return text;
+}
+
+}  // namespace weft

@@ -1,0 +1,164 @@
+// Protocol buffers as https://protobuf.dev/programming-guides/encoding describes them; the numbers of the fields are those
+// of sentencepiece_model.proto.
+#include "weft/data/subword_proto.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "weft/core/error.h"
+
+namespace weft {
+namespace {
+
+/// What is wrong with the bytes; read_subword_proto makes a DataError of it.
+struct Malformed {
+  const char* what;
+};
+
+struct Field {
+  std::uint64_t number = 0;
+  std::uint64_t value = 0;  // of numbers
+  std::string_view bytes;   // of texts and messages
+};
+
+/// Walks over the fields of one message.
+class Message {
+ public:
+  explicit Message(std::string_view bytes) : rest_(bytes) {}
+
+  bool next(Field& field) {
+    if (rest_.empty()) return false;
+    const std::uint64_t tag = varint();
+    field = {tag >> 3, 0, {}};
+    switch (tag & 7) {
+      case 0:
+        field.value = varint();
+        break;
+      case 1:
+        field.value = fixed<std::uint64_t>();
+        break;
+      case 2:
+        field.bytes = take(varint());
+        break;
+      case 5:
+        field.value = fixed<std::uint32_t>();
+        break;
+      default:
+        throw Malformed{"a field of an unknown form"};
+    }
+    return true;
+  }
+
+ private:
+  std::string_view take(std::uint64_t count) {
+    if (count > rest_.size()) throw Malformed{"it ends too early"};
+    const std::string_view taken = rest_.substr(0, static_cast<std::size_t>(count));
+    rest_.remove_prefix(taken.size());
+    return taken;
+  }
+
+  std::uint64_t varint() {
+    std::uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const auto byte = static_cast<unsigned char>(take(1)[0]);
+      value |= std::uint64_t{byte & 0x7Fu} << shift;
+      if (byte < 0x80) return value;
+    }
+    throw Malformed{"a number without an end"};
+  }
+
+  template <class Number>
+  Number fixed() {
+    Number value = 0;
+    std::memcpy(&value, take(sizeof value).data(), sizeof value);
+    return value;
+  }
+
+  std::string_view rest_;
+};
+
+SubwordPiece read_piece(std::string_view bytes) {
+  SubwordPiece piece;
+  Message message(bytes);
+  for (Field field; message.next(field);) {
+    if (field.number == 1) piece.text = field.bytes;
+    if (field.number == 2) piece.score = std::bit_cast<float>(static_cast<std::uint32_t>(field.value));
+    if (field.number == 3) piece.type = static_cast<int>(field.value & 0xFF);
+  }
+  if (piece.text.empty()) throw Malformed{"an empty piece"};
+  if (!std::isfinite(piece.score)) throw Malformed{"a score that is not a number"};
+  if (piece.type < SubwordPiece::kNormal || piece.type > SubwordPiece::kByte)
+    throw Malformed{"a piece of no known type"};
+  return piece;
+}
+
+/// The table of a normaliser is a length, a double-array trie (Darts-clone) of that length, and the texts that its
+/// values point into. The library follows it without looking where it leads.
+void check_character_table(std::string_view table) {
+  if (table.empty()) return;
+  std::uint32_t size = 0;
+  if (table.size() < sizeof size) throw Malformed{"a broken table of normalisation"};
+  std::memcpy(&size, table.data(), sizeof size);
+  table.remove_prefix(sizeof size);
+  if (size >= table.size() || size % sizeof size != 0 || size < 256 * sizeof size || table.back() != '\0') {
+    throw Malformed{"a broken table of normalisation"};
+  }
+  std::vector<std::uint32_t> units(size / sizeof size);
+  std::memcpy(units.data(), table.data(), size);
+  const std::size_t text_size = table.size() - size;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const std::uint32_t unit = units[i];
+    if (unit >> 31 != 0) continue;  // a value, which no step enters
+    const std::size_t first = i ^ (std::size_t{unit >> 10} << ((unit & 0x200u) >> 6));
+    const bool leaves = (first | 0xFF) >= units.size();
+    const bool has_value = (unit & 0x100u) != 0;
+    if (leaves || (has_value && (units[first] & 0x7FFFFFFFu) >= text_size)) {
+      throw Malformed{"a table of normalisation that leads outside itself"};
+    }
+  }
+}
+
+void read_trainer(std::string_view bytes, SubwordProto& proto) {
+  Message message(bytes);
+  for (Field field; message.next(field);) {
+    if (field.number == 3) {
+      constexpr const char* kKinds[] = {"unigram", "bpe", "word", "char"};
+      if (field.value < 1 || field.value > 4) throw Malformed{"a model of no known kind"};
+      proto.kind = kKinds[field.value - 1];
+    }
+    if (field.number == 35) proto.byte_fallback = field.value != 0;
+  }
+}
+
+void check_normaliser(std::string_view bytes) {
+  Message message(bytes);
+  for (Field field; message.next(field);) {
+    if (field.number == 2) check_character_table(field.bytes);
+  }
+}
+
+}  // namespace
+
+SubwordProto read_subword_proto(std::string_view bytes, const std::string& name) {
+  try {
+    SubwordProto proto;
+    Message message(bytes);
+    for (Field field; message.next(field);) {
+      if (field.number == 1) proto.pieces.push_back(read_piece(field.bytes));
+      if (field.number == 2) read_trainer(field.bytes, proto);
+      if (field.number == 3 || field.number == 5) check_normaliser(field.bytes);
+    }
+    if (proto.pieces.empty()) throw Malformed{"it has no pieces"};
+    return proto;
+  } catch (const Malformed& problem) {
+    throw DataError(fmt::format("{}: not a SentencePiece model ({}); give a .model file that SentencePiece wrote", name,
+                                problem.what));
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,30 @@
+// What Weft itself reads in a SentencePiece model: its pieces, its kind, and whether its tables can be followed safely.
+// Whatever the bytes, reading ends in a structure or in an exception; the library trusts some of what is checked here.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// A piece of a model. The values of Type are those of the file format.
+struct SubwordPiece {
+  enum Type { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
+  std::string text;
+  float score = 0;
+  int type = kNormal;
+};
+
+/// The parts of a model that Weft looks at.
+struct SubwordProto {
+  std::string kind = "unigram";  ///< or "bpe", "word", "char"
+  bool byte_fallback = false;
+  std::vector<SubwordPiece> pieces;  ///< in the order of their ids
+};
+
+/// Reads the bytes of a .model file. Throws DataError, naming `name`, unless they are a protocol buffer of the right form
+/// with finite scores and tables of normalisation that lead nowhere outside themselves.
+SubwordProto read_subword_proto(std::string_view bytes, const std::string& name);
+
+}  // namespace weft

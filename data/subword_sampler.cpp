@@ -1,0 +1,155 @@
+#include "weft/data/subword_sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <queue>
+#include <utility>
+
+#include "weft/data/utf8.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+std::uint64_t edge(std::uint32_t node, char byte) {
+  return std::uint64_t{node} << 8 | static_cast<unsigned char>(byte);
+}
+
+/// A piece that may stand at some place of the text.
+struct Step {
+  std::size_t end;
+  double weight;  // log of its probability, times the strength; then also of all that may follow
+};
+
+/// A part of the text in bpe; a part that was merged into the one before it is empty.
+struct Part {
+  std::size_t begin, length;
+  std::size_t before, after;  // parts, or kNone
+};
+
+/// Two neighbouring parts that are a piece together.
+struct Merge {
+  float score;
+  std::size_t left, right;
+  std::size_t length;  // of both when they were found; another length now means that one has changed
+
+  bool operator<(const Merge& other) const {  // the highest score is made first, of equal ones the leftmost
+    return score != other.score ? score < other.score : left > other.left;
+  }
+};
+
+}  // namespace
+
+SubwordSampler::SubwordSampler(const SubwordProto& model) : is_bpe_(model.kind == "bpe") {
+  constexpr float kNoPiece = std::numeric_limits<float>::quiet_NaN();
+  node_scores_.push_back(kNoPiece);  // the root
+  for (const SubwordPiece& piece : model.pieces) {
+    const bool special = std::find(kSpecialTokens.begin(), kSpecialTokens.end(), piece.text) != kSpecialTokens.end();
+    if (piece.type != SubwordPiece::kNormal || special) continue;
+    if (is_bpe_) {
+      scores_.emplace(piece.text, piece.score);
+      continue;
+    }
+    std::uint32_t node = 0;
+    for (const char byte : piece.text) {
+      const auto [place, is_new] =
+          edges_.try_emplace(edge(node, byte), static_cast<std::uint32_t>(node_scores_.size()));
+      if (is_new) node_scores_.push_back(kNoPiece);
+      node = place->second;
+    }
+    node_scores_[node] = piece.score;
+  }
+}
+
+void SubwordSampler::sample(std::string_view text, double strength, Random& random,
+                            std::vector<std::string>& tokens) const {
+  if (is_bpe_) {
+    sample_bpe(text, strength, random, tokens);
+  } else {
+    sample_unigram(text, strength, random, tokens);
+  }
+}
+
+void SubwordSampler::sample_unigram(std::string_view text, double strength, Random& random,
+                                    std::vector<std::string>& tokens) const {
+  // From the end: the steps that lead from each place to the end, and the log of their summed weights.
+  constexpr double kImpossible = -std::numeric_limits<double>::infinity();
+  std::vector<double> total(text.size() + 1, kImpossible);
+  std::vector<Step> steps;
+  std::vector<std::pair<std::size_t, std::size_t>> steps_of(text.size());
+  total[text.size()] = 0;
+  for (std::size_t begin = text.size(); begin-- > 0;) {
+    const std::size_t first = steps.size();
+    std::uint32_t node = 0;
+    double largest = kImpossible;
+    for (std::size_t at = begin; at < text.size(); ++at) {
+      const auto found = edges_.find(edge(node, text[at]));
+      if (found == edges_.end()) break;
+      node = found->second;
+      if (std::isnan(node_scores_[node]) || total[at + 1] == kImpossible) continue;
+      const double weight = strength * static_cast<double>(node_scores_[node]) + total[at + 1];
+      steps.push_back({at + 1, weight});
+      largest = std::max(largest, weight);
+    }
+    double sum = 0;
+    for (std::size_t i = first; i < steps.size(); ++i) sum += std::exp(steps[i].weight - largest);
+    if (sum > 0) total[begin] = largest + std::log(sum);
+    steps_of[begin] = {first, steps.size()};
+  }
+  for (std::size_t begin = 0; begin < text.size();) {
+    auto [chosen, last] = steps_of[begin];
+    if (chosen == last) {  // not made of pieces, against what was promised
+      tokens.emplace_back(text.substr(begin));
+      return;
+    }
+    double left = random.uniform();
+    for (; chosen + 1 < last; ++chosen) {
+      left -= std::exp(steps[chosen].weight - total[begin]);
+      if (left < 0) break;
+    }
+    const std::size_t end = steps[chosen].end;
+    tokens.emplace_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+}
+
+void SubwordSampler::sample_bpe(std::string_view text, double dropout, Random& random,
+                                std::vector<std::string>& tokens) const {
+  std::vector<Part> parts;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = code_point_at(text, at).length;
+    parts.push_back({at, length, parts.size() - 1, parts.size() + 1});  // 0 - 1 is kNone
+    at += length;
+  }
+  if (parts.empty()) return;
+  parts.back().after = kNone;
+
+  std::priority_queue<Merge> merges;
+  const auto offer = [&](std::size_t left, std::size_t right) {
+    if (left == kNone || right == kNone) return;
+    const std::size_t length = parts[left].length + parts[right].length;
+    const auto found = scores_.find(text.substr(parts[left].begin, length));
+    if (found != scores_.end()) merges.push({found->second, left, right, length});
+  };
+  for (std::size_t i = 1; i < parts.size(); ++i) offer(i - 1, i);
+  while (!merges.empty()) {
+    const Merge merge = merges.top();
+    merges.pop();
+    Part &left = parts[merge.left], &right = parts[merge.right];
+    if (left.length == 0 || right.length == 0 || left.length + right.length != merge.length) continue;
+    if (random.uniform() < dropout) continue;
+    left.length = merge.length;
+    right.length = 0;
+    left.after = right.after;
+    if (right.after != kNone) parts[right.after].before = merge.left;
+    offer(left.before, merge.left);
+    offer(merge.left, left.after);
+  }
+  for (const Part& part : parts) {
+    if (part.length > 0) tokens.emplace_back(text.substr(part.begin, part.length));
+  }
+}
+
+}  // namespace weft

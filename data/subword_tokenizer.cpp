@@ -1,0 +1,72 @@
+#include "weft/data/subword_tokenizer.h"
+
+#include "weft/data/text_file.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kEscape = "\xEF\xBF\xAD";        // U+FFED
+constexpr std::string_view kVisibleSpace = "\xE2\x96\x81";  // U+2581
+
+/// The text as the model takes it: UTF-8 without NUL, single spaces, no U+2581.
+std::string prepared(std::string_view line, bool lowercase) {
+  Index replaced = 0;
+  return escape_for_subwords(normalise_text(replace_invalid_text(line, replaced), lowercase));
+}
+
+}  // namespace
+
+std::string escape_for_subwords(std::string_view text) {
+  std::string escaped;
+  escaped.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = text.substr(at);
+    if (rest.starts_with(kEscape)) {
+      escaped.append(kEscape).append(kEscape);
+      at += kEscape.size();
+    } else if (rest.starts_with(kVisibleSpace)) {
+      escaped.append(kEscape).append("_");
+      at += kVisibleSpace.size();
+    } else {
+      escaped += text[at++];
+    }
+  }
+  return escaped;
+}
+
+std::string unescape_from_subwords(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    if (!text.substr(at).starts_with(kEscape)) {
+      plain += text[at++];
+      continue;
+    }
+    at += kEscape.size();
+    const std::string_view rest = text.substr(at);
+    if (rest.starts_with('_')) {
+      plain += kVisibleSpace;
+      at += 1;
+    } else {
+      plain += kEscape;
+      if (rest.starts_with(kEscape)) at += kEscape.size();
+    }
+  }
+  return plain;
+}
+
+std::vector<std::string> SubwordTokenizer::split(std::string_view line) const {
+  return model_->split(prepared(line, lowercase_));
+}
+
+std::vector<std::string> SubwordTokenizer::sample(std::string_view line, double strength, Random& random) const {
+  return model_->sample(prepared(line, lowercase_), strength, random);
+}
+
+std::string SubwordTokenizer::join(std::span<const std::string> tokens) const {
+  // Bytes that a model writes may make a line break, or no UTF-8.
+  Index replaced = 0;
+  return normalise_text(replace_invalid_text(unescape_from_subwords(model_->join(tokens)), replaced), false);
+}
+
+}  // namespace weft
