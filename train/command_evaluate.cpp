@@ -88,7 +88,7 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const Regi
   if (arguments.has("by-length")) {
     std::vector<Index> lengths;
     for (const std::string& line : text.source) {
-      lengths.push_back(is_blank(line) ? 0 : static_cast<Index>(model.tokenizer().split(line).size()));
+      lengths.push_back(is_blank(line) ? 0 : static_cast<Index>(model.source_tokenizer().split(line).size()));
     }
     row.buckets = buckets_by_length(lengths);
   }
