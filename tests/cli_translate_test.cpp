@@ -288,6 +288,7 @@ TEST_CASE("--output takes a device, a pipe or a descriptor, which are written at
   const Outcome err = run_weft(translate({"--output", "/dev/stderr"}), "a b\nc d\n");
   CHECK(err.out.empty());
   CHECK(lines_of(err.err) == plain);
+  CHECK(run_weft(translate({"--attention", "/dev/stderr"}), "a b\n").err.starts_with("<?xml"));
   const Outcome full = run_weft(translate({"--output", "/dev/full"}), "a b\n");
   CHECK(full.code == 1);
   CHECK(contains(full.err, "/dev/full: cannot be written (No space left on device)"));

@@ -32,12 +32,12 @@ std::map<TokenId, double> shares(const std::vector<real>& logits, const Tokens& 
 /// Checks that the shares are proportional to these weights, within the distance of points.
 void check_shares(const std::map<TokenId, double>& found, const std::map<TokenId, double>& weights) {
   double sum = 0;
-  for (const auto& [token, weight] : weights) sum += weight;
+  for (const auto& one : weights) sum += one.second;
   CHECK(found.size() == weights.size());
-  for (const auto& [token, weight] : weights) {
-    CAPTURE(token);
-    REQUIRE(found.count(token) == 1);
-    CHECK(std::abs(found.at(token) - weight / sum) < 1e-4);
+  for (const auto& one : weights) {
+    CAPTURE(one.first);
+    REQUIRE(found.count(one.first) == 1);
+    CHECK(std::abs(found.at(one.first) - one.second / sum) < 1e-4);
   }
 }
 

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "weft/core/error.h"
-#include "weft/core/file.h"
 #include "weft/data/text_file.h"
 #include "weft/data/utf8.h"
 #include "weft/train/commands.h"
@@ -127,8 +126,8 @@ void translate_all(ModelSpan models, const Arguments& arguments, TranslateOption
       add_line(translated[i], number, arguments, texts);
       const std::string& best = translated[i].translations.front().text;
       if (!drawn && !is_blank(lines[i]) && !is_blank(best)) {
-        write_file(arguments.text("attention"),
-                   attention_svg(attention_map(*models.front(), lines[i], best), lines[i]));
+        const std::string picture = attention_svg(attention_map(*models.front(), lines[i], best), lines[i]);
+        write_output(arguments.text("attention"), [&](PutText put) { put(picture); });
         drawn = true;
       }
     }

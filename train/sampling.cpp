@@ -39,7 +39,7 @@ void cut_to_count(std::vector<Candidate>& candidates, Index k) {
 void cut_to_share(std::vector<Candidate>& candidates, double p) {
   const double all = total(candidates);
   // Those below 1 - p of the mean weight are at most 1 - p of all together: the others reach p without them.
-  const double least = std::min(1.0, (1 - p) * all / static_cast<double>(candidates.size()));
+  const double least = (1 - p) * all / static_cast<double>(candidates.size());
   candidates.erase(
       std::remove_if(candidates.begin(), candidates.end(), [=](const Candidate& one) { return one.weight < least; }),
       candidates.end());
