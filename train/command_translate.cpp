@@ -172,7 +172,8 @@ Command translate_command() {
   return {{"translate",
            "CHECKPOINT...",
            "Translate text, one sentence a line. One line comes out for each that goes in; a blank line stays blank. "
-           "Several checkpoints of the same vocabularies translate together: their probabilities are averaged.",
+           "Several checkpoints of the same vocabularies translate together: their probabilities are averaged. The "
+           "first one's configuration says what is not given here.",
            {{"input", "FILE", "Text to translate; standard input unless given."},
             {"output", "FILE", "Where the translation goes, a file or a pipe; standard output unless given."},
             {"beam", "N", "Hypotheses kept by the search; 1 for greedy search."},
@@ -183,13 +184,15 @@ Command translate_command() {
             {"no-repeat-ngram", "N", "Write no N tokens in a row twice in a line; 0 for no such rule."},
             {"replace-unknown", "", "Where the model writes <unk>, put the source word that it looked at most."},
             {"sample", "", "Draw translations at random instead of searching; with --n-best, K of each line."},
-            {"temperature", "T", "Divide the logits by T before drawing: below 1 is safer, above 1 wilder."},
+            {"temperature", "T",
+             "Divide the logits by T before drawing: below 1 is safer, above 1 wilder. 1 unless given."},
             {"top-k", "K", "Draw from the K most probable tokens only; 0 for all."},
-            {"top-p", "P", "Draw from the fewest tokens whose probabilities reach P only."},
-            {"seed", "N", "Draw other translations; the same seed, line number and text give the same ones."},
+            {"top-p", "P", "Draw from the fewest tokens whose probabilities reach P only; 1 for all."},
+            {"seed", "N",
+             "Draw other translations; a seed, a line's number and its text give the same ones. 1 unless given."},
             {"alignment", "FILE",
-             "Write word alignments from attention: for each output line \"i-j ...\", source "
-             "token i to target token j, from 0."},
+             "Write word alignments from attention: for each output line \"i-j ...\", source token i to target "
+             "token j, from 0."},
             {"soft-alignment", "FILE", "Write the attention itself, a JSON object for each output line."},
             {"attention", "FILE.svg", "Draw the attention of the first line that has words."},
             {"threads", "N", "Threads to compute with; 0 for one on each core."}},
