@@ -194,4 +194,8 @@ void memory_attention(const MemoryOperands& a, real* O);
 /// logarithm of the sum of all e^x of the row, log_sum [T].
 void best_columns(Index T, Index V, const real* x, Index first, Index count, TokenId* columns, real* log_sum);
 
+/// The logarithm of the mean of the softmax of several matrices x[m] [T, V], whose rows' logarithms of sums are
+/// log_sums [models, T]: out [T, V] = log(sum over m of e^(x[m] - log_sums[m]) / models).
+void log_mean_softmax(Index T, Index V, std::span<const real* const> x, std::span<const real> log_sums, real* out);
+
 }  // namespace weft

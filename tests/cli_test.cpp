@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-const Words kVerbs{"train", "evaluate", "translate", "score-text", "inspect", "config", "data"};
+const Words kVerbs{"train", "evaluate", "translate", "score", "score-text", "inspect", "config", "data"};
 
 /// The words that train with the trained model's configuration and changes to it, in a folder that is not
 /// there yet.
@@ -66,8 +66,8 @@ TEST_CASE("wrong words are refused in one line that says what is right") {
     check_refused({verb, "--colour", "red"}, {"colour", "see weft " + verb + " --help"});
   check_refused({"train"}, {"expected one CONFIG, found 0"});
   check_refused({"train", "a.json", "b.json"}, {"expected one CONFIG, found 2"});
-  check_refused({"translate"}, {"expected one CHECKPOINT, found 0"});
-  check_refused({"translate", "a", "b"}, {"expected one CHECKPOINT, found 2"});
+  check_refused({"translate"}, {"CHECKPOINT", "found 0"});
+  check_refused({"translate", "a", "b"}, {"a: ", "No such file"});
   check_refused({"inspect", "a", "b"}, {"expected one CHECKPOINT, found 2"});
   check_refused({"evaluate"}, {"CHECKPOINT", "found 0"});
   check_refused({"translate", trained(), "--beam"}, {"beam"});
@@ -82,6 +82,30 @@ TEST_CASE("wrong words are refused in one line that says what is right") {
                 {"--n-best 4", "3 hypotheses", "raise --beam"});
   for (const char* penalty : {"-1", "nan", "inf", "1e300", "much"}) {
     check_refused({"translate", trained(), "--length-penalty", penalty}, {"--length-penalty", penalty, "from 0 to 10"});
+  }
+  for (const char* option : {"min-length", "max-length", "no-repeat-ngram"}) {
+    for (const char* value : {"-1", "two", "1.5"}) {
+      check_refused({"translate", trained(), std::string("--") + option + "=" + value},
+                    {option, value, "whole number"});
+    }
+  }
+  check_refused({"translate", trained(), "--min-length", "4", "--max-length", "3"},
+                {"--min-length 4", "--max-length 3"});
+  for (const char* option : {"temperature", "top-p"}) {
+    for (const char* value : {"0", "-1", "nan", "1001", "warm"}) {
+      check_refused({"translate", trained(), "--sample", std::string("--") + option + "=" + value}, {option, value});
+    }
+  }
+  check_refused({"translate", trained(), "--sample", "--top-k=-3"}, {"--top-k", "-3"});
+  check_refused({"translate", trained(), "--sample", "--seed", "x"}, {"--seed", "x"});
+  for (const char* option : {"temperature", "top-k", "top-p", "seed"}) {
+    check_refused({"translate", trained(), std::string("--") + option + "=1"}, {option, "goes with --sample"});
+  }
+  check_refused({"translate", trained(), "--sample", "--beam", "4"}, {"--beam", "--sample", "one of the two"});
+  for (const char* option : {"output", "alignment", "soft-alignment", "attention"}) {
+    check_refused({"translate", trained(), std::string("--") + option, "."}, {option, "is a folder"});
+    check_refused({"translate", trained(), std::string("--") + option, "missing/x"},
+                  {"missing/x", "no folder missing"});
   }
   check_refused({"translate", trained(), "--threads", "1025"}, {"--threads", "1024"});
   check_refused({"translate", trained(), "--input", "missing.txt"}, {"missing.txt", "No such file"});

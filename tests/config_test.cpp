@@ -189,6 +189,9 @@ TEST_CASE("values that do not go together are errors") {
   CHECK(parse_error(R"({"schedule": {"warmup_steps": 0}})") ==
         "a.json: schedule.warmup_steps is 0; must be at least 1 with schedule.name \"inverse_sqrt\"");
   CHECK(parse_error(R"({"schedule": {"warmup_steps": 0, "name": "cosine"}})") == "no error");
+  CHECK(parse_error(R"({"decoding": {"min_length": 4, "max_length": 3}})") ==
+        "a.json: decoding.min_length (4) must be at most decoding.max_length (3)");
+  CHECK(parse_error(R"({"decoding": {"min_length": 4}})") == "no error");
   CHECK(parse_error(R"({"data": {"task": "copy", "test_source": "x"}})") ==
         "a.json: data.task is \"copy\" and data also names files; leave out one of the two");
 }

@@ -1,111 +1,69 @@
 // weft translate: lines in, lines out, as they come.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <istream>
-#include <memory>
-#include <system_error>
+#include <optional>
 
 #include "weft/core/error.h"
-#include "weft/core/file.h"
 #include "weft/data/text_file.h"
 #include "weft/data/utf8.h"
-#include "weft/train/checkpoint.h"
 #include "weft/train/commands.h"
+#include "weft/train/line_input.h"
+#include "weft/train/output_file.h"
 #include "weft/train/translate.h"
 
 namespace weft {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr Index kLargestSeed = 9007199254740991;  // as of the configuration's seeds
 
-/// A stream buffer over a file descriptor that can tell whether a line is at hand without waiting.
-class InputBuffer : public std::streambuf {
- public:
-  InputBuffer(int file, const std::string& name) : file_(file), name_(name) { setg(begin(), begin(), begin()); }
+[[noreturn]] void refuse(const std::string& problem) {
+  throw ConfigError(fmt::format("translate: {}; see weft translate --help", problem));
+}
 
-  /// Whether the next line can be taken without waiting; reads what is at hand to find its end.
-  bool has_line() {
-    while (std::find(gptr(), egptr(), '\n') == egptr()) {
-      pollfd descriptor{file_, POLLIN, 0};
-      if (egptr() - gptr() == static_cast<std::ptrdiff_t>(buffer_.size()) || ::poll(&descriptor, 1, 0) <= 0)
-        return false;
-      if (!fill()) return gptr() != egptr();
+/// The value of an option that must be above 0.
+double positive(const Arguments& arguments, const std::string& option, double otherwise, double most) {
+  const double value = arguments.number(option, otherwise, most);
+  if (value <= 0) refuse(fmt::format("--{} is \"{}\"; must be above 0", option, arguments.text(option)));
+  return value;
+}
+
+/// How to draw, or nothing if the arguments ask for a search.
+std::optional<SamplingOptions> sampling_options(const Arguments& arguments) {
+  if (!arguments.has("sample")) {
+    for (const char* option : {"temperature", "top-k", "top-p", "seed"}) {
+      if (arguments.has(option)) refuse(fmt::format("--{} goes with --sample", option));
     }
-    return true;
+    return std::nullopt;
   }
+  if (arguments.has("beam")) refuse("--beam searches and --sample draws; give one of the two");
+  return SamplingOptions{.temperature = positive(arguments, "temperature", 1, 1000),
+                         .top_k = arguments.whole("top-k", 0, 0),
+                         .top_p = positive(arguments, "top-p", 1, 1),
+                         .seed = static_cast<std::uint64_t>(arguments.whole("seed", 1, 0, kLargestSeed))};
+}
 
- protected:
-  int_type underflow() override { return fill() ? traits_type::to_int_type(*gptr()) : traits_type::eof(); }
-
- private:
-  char* begin() { return buffer_.data(); }
-
-  /// Reads more behind what is left; returns false at the end of the file.
-  bool fill() {
-    const auto left = static_cast<std::size_t>(egptr() - gptr());
-    std::memmove(begin(), gptr(), left);
-    ssize_t count = 0;
-    do {
-      count = ::read(file_, begin() + left, buffer_.size() - left);
-    } while (count < 0 && errno == EINTR);
-    setg(begin(), begin(), begin() + left + std::max<ssize_t>(count, 0));
-    if (count < 0) throw DataError(fmt::format("{}: cannot be read ({})", name_, std::strerror(errno)));
-    return count > 0;
+TranslateOptions translate_options(const Arguments& arguments, const DecodingConfig& decoding) {
+  TranslateOptions options;
+  options.sampling = sampling_options(arguments);
+  options.alignments = arguments.has("alignment") || arguments.has("soft-alignment");
+  options.batch_tokens = decoding.batch_tokens;
+  SearchOptions& search = options.search = search_options(decoding);
+  search.beam = arguments.whole("beam", decoding.beam, 1, kWidestBeam);
+  search.n_best = arguments.whole("n-best", 1, 1, kWidestBeam);
+  search.length_penalty = arguments.number("length-penalty", decoding.length_penalty, 10);
+  search.min_length = arguments.whole("min-length", decoding.min_length, 0);
+  search.max_length = arguments.whole("max-length", decoding.max_length, 0);
+  search.no_repeat_ngram = arguments.whole("no-repeat-ngram", decoding.no_repeat_ngram, 0);
+  search.allow_unknown = decoding.replace_unknown || arguments.has("replace-unknown");
+  if (!options.sampling && search.n_best > search.beam) {
+    throw ConfigError(fmt::format("--n-best {} is more than the {} hypotheses of the beam; raise --beam", search.n_best,
+                                  search.beam));
   }
-
-  int file_;
-  const std::string& name_;
-  std::array<char, 1 << 16> buffer_;
-};
-
-/// The input file, or standard input.
-class Input {
- public:
-  explicit Input(const std::string& path)
-      : name_(path.empty() ? "standard input" : path),
-        file_(path.empty() ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY)) {
-    struct stat status {};
-    if (file_ < 0 || ::fstat(file_, &status) != 0 || S_ISDIR(status.st_mode)) {
-      const int error = file_ < 0 ? errno : S_ISDIR(status.st_mode) ? EISDIR : errno;
-      throw DataError(fmt::format("{}: cannot be read ({}); check the path", name_, std::strerror(error)));
-    }
-    buffer_ = std::make_unique<InputBuffer>(file_, name_);
-    stream_ = std::make_unique<std::istream>(buffer_.get());
-    lines_ = std::make_unique<LineReader>(*stream_, name_);
+  if (search.max_length > 0 && search.min_length > search.max_length) {
+    refuse(fmt::format("--min-length {} is more than --max-length {}", search.min_length, search.max_length));
   }
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
-  ~Input() {
-    if (file_ != STDIN_FILENO) ::close(file_);
-  }
-
-  /// Waits for a line, and takes with it what else is at hand, up to `most` lines. Empty at the end.
-  std::vector<std::string> next_lines(std::size_t most) {
-    std::vector<std::string> lines;
-    std::string line;
-    while (lines.size() < most && (lines.empty() || buffer_->has_line()) && lines_->next(line)) lines.push_back(line);
-    return lines;
-  }
-
-  const std::string& name() const { return name_; }
-
- private:
-  std::string name_;
-  int file_;
-  std::unique_ptr<InputBuffer> buffer_;
-  std::unique_ptr<std::istream> stream_;
-  std::unique_ptr<LineReader> lines_;
-};
+  return options;
+}
 
 /// The output lines of one input line: its translation, or its n best as "number ||| translation ||| score".
 std::string output_lines(const TranslatedLine& line, Index number, bool n_best) {
@@ -116,31 +74,34 @@ std::string output_lines(const TranslatedLine& line, Index number, bool n_best) 
   return text;
 }
 
-/// Throws ConfigError, before anything is translated, for an output whose folder is missing.
-void require_folder_of(const Arguments& arguments, const std::string& option) {
-  if (!arguments.has(option)) return;
-  const fs::path folder = fs::path(arguments.text(option)).parent_path();
-  std::error_code error;
-  if (folder.empty() || fs::is_directory(folder, error)) return;
-  throw ConfigError(
-      fmt::format("--{} {}: there is no folder {}; make it first", option, arguments.text(option), folder.string()));
-}
-
 void warn(const std::string& text) { fmt::print(stderr, "weft: warning: {}\n", text); }
 
-/// Translates all of the input, handing on the output block by block.
-void translate_all(const TranslationModel& model, const Arguments& arguments,
-                   FunctionRef<void(const std::string&)> put) {
-  const DecodingConfig& decoding = model.config().decoding;
-  SearchOptions options = search_options(decoding);
-  options.beam = arguments.whole("beam", decoding.beam, 1, kWidestBeam);
-  options.n_best = arguments.whole("n-best", 1, 1, kWidestBeam);
-  options.length_penalty = arguments.number("length-penalty", decoding.length_penalty, 10);
-  if (options.n_best > options.beam) {
-    throw ConfigError(fmt::format("--n-best {} is more than the {} hypotheses of the beam; raise --beam",
-                                  options.n_best, options.beam));
+/// The parts of the result.
+struct Texts {
+  std::string text, alignment, soft_alignment;
+};
+
+/// Where they go.
+struct Outputs {
+  PutText text, alignment, soft_alignment;
+};
+
+/// Adds what came of an input line.
+void add_line(const TranslatedLine& line, Index number, const Arguments& arguments, Texts& texts) {
+  const bool n_best = arguments.has("n-best");
+  texts.text += output_lines(line, number, n_best);
+  for (const Translation& one : line.translations) {  // a line for each line of the output
+    if (arguments.has("alignment")) texts.alignment += pharaoh(one.alignment) + "\n";
+    if (arguments.has("soft-alignment")) {
+      texts.soft_alignment += alignment_json(number, line.source, one.tokens, one.alignment);
+    }
+    if (!n_best) break;
   }
-  Input input(arguments.text("input", ""));
+}
+
+/// Translates all of the input, handing on the output block by block.
+void translate_all(ModelSpan models, const Arguments& arguments, TranslateOptions options, const Outputs& outputs) {
+  LineInput input(arguments.text("input", ""));
   bool drawn = !arguments.has("attention");
   Index number = 0;
   for (;;) {
@@ -153,38 +114,55 @@ void translate_all(const TranslationModel& model, const Arguments& arguments,
       warn(fmt::format("{}: {} bytes in lines {} to {} are not UTF-8 text; replaced by U+FFFD", input.name(), replaced,
                        number + 1, number + static_cast<Index>(lines.size())));
     }
-    const auto translated = translate(model, lines, options, decoding.batch_tokens);
-    std::string text;
+    options.first_line = number + 1;
+    const auto translated = translate(models, lines, options);
+    Texts texts;
     for (std::size_t i = 0; i < lines.size(); ++i) {
       ++number;
       if (translated[i].cut_tokens > 0) {
         warn(fmt::format("{}:{}: the model holds {} tokens; the last {} of this line were left out", input.name(),
-                         number, model.longest_sentence(), translated[i].cut_tokens));
+                         number, longest_sentence(models), translated[i].cut_tokens));
       }
-      text += output_lines(translated[i], number, arguments.has("n-best"));
+      add_line(translated[i], number, arguments, texts);
       const std::string& best = translated[i].translations.front().text;
       if (!drawn && !is_blank(lines[i]) && !is_blank(best)) {
-        write_file(arguments.text("attention"), attention_svg(attention_map(model, lines[i], best), lines[i]));
+        const std::string picture = attention_svg(attention_map(*models.front(), lines[i], best), lines[i]);
+        write_output(arguments.text("attention"), [&](PutText put) { put(picture); });
         drawn = true;
       }
     }
-    put(text);
+    outputs.text(texts.text);
+    outputs.alignment(texts.alignment);
+    outputs.soft_alignment(texts.soft_alignment);
   }
   if (!drawn) warn("no line had words; no attention was drawn");
 }
 
-int translate_lines(const Arguments& arguments, const Registry& registry) {
-  require_folder_of(arguments, "output");
-  require_folder_of(arguments, "attention");
-  const Checkpoint checkpoint = load_checkpoint(arguments.only_positional(), registry);
-  use_threads(arguments, checkpoint.model->config().training.threads);
-  if (!arguments.has("output")) {
-    translate_all(*checkpoint.model, arguments, [](const std::string& text) { print(text); });
+/// Calls `write` with an output to the file of an option, or with one that is never used if it was not given.
+void with_file(const Arguments& arguments, const std::string& option, FunctionRef<void(PutText)> write) {
+  if (!arguments.has(option)) {
+    write([](const std::string&) {});
   } else {
-    write_file_atomically(arguments.text("output"), [&](FileWriter& writer) {
-      translate_all(*checkpoint.model, arguments, [&](const std::string& text) { writer.write(text); });
-    });
+    write_output(arguments.text(option), write);
   }
+}
+
+int translate_lines(const Arguments& arguments, const Registry& registry) {
+  if (arguments.positional().empty()) arguments.only_positional();  // says what is missing
+  for (const char* option : {"output", "attention", "alignment", "soft-alignment"}) {
+    if (arguments.has(option)) require_writable(option, arguments.text(option));
+  }
+  const ModelEnsemble ensemble(arguments.positional(), registry);
+  const Config& config = ensemble.first().config();
+  use_threads(arguments, config.training.threads);
+  const TranslateOptions options = translate_options(arguments, config.decoding);
+  write_output(arguments.text("output", ""), [&](PutText text) {
+    with_file(arguments, "alignment", [&](PutText alignment) {
+      with_file(arguments, "soft-alignment", [&](PutText soft_alignment) {
+        translate_all(ensemble.models(), arguments, options, {text, alignment, soft_alignment});
+      });
+    });
+  });
   return 0;
 }
 
@@ -192,17 +170,36 @@ int translate_lines(const Arguments& arguments, const Registry& registry) {
 
 Command translate_command() {
   return {{"translate",
-           "CHECKPOINT",
-           "Translate text, one sentence a line. One line comes out for each that goes in; a blank line stays blank.",
+           "CHECKPOINT...",
+           "Translate text, one sentence a line. One line comes out for each that goes in; a blank line stays blank. "
+           "Several checkpoints of the same vocabularies translate together: their probabilities are averaged. The "
+           "first one's configuration says what is not given here.",
            {{"input", "FILE", "Text to translate; standard input unless given."},
-            {"output", "FILE", "Where the translation goes; standard output unless given."},
+            {"output", "FILE", "Where the translation goes, a file or a pipe; standard output unless given."},
             {"beam", "N", "Hypotheses kept by the search; 1 for greedy search."},
             {"n-best", "K", "Print the K best translations of each line as \"line ||| translation ||| score\"."},
             {"length-penalty", "A", "Strength of the preference for long outputs; 0 for none."},
+            {"min-length", "N", "Fewest tokens of a translation, as far as the longest length allows."},
+            {"max-length", "N", "Most tokens of a translation; 0 for a limit that grows with the line's length."},
+            {"no-repeat-ngram", "N", "Write no N tokens in a row twice in a line; 0 for no such rule."},
+            {"replace-unknown", "", "Where the model writes <unk>, put the source word that it looked at most."},
+            {"sample", "", "Draw translations at random instead of searching; with --n-best, K of each line."},
+            {"temperature", "T",
+             "Divide the logits by T before drawing: below 1 is safer, above 1 wilder. 1 unless given."},
+            {"top-k", "K", "Draw from the K most probable tokens only; 0 for all."},
+            {"top-p", "P", "Draw from the fewest tokens whose probabilities reach P only; 1 for all."},
+            {"seed", "N",
+             "Draw other translations; a seed, a line's number and its text give the same ones. 1 unless given."},
+            {"alignment", "FILE",
+             "Write word alignments from attention: for each output line \"i-j ...\", source token i to target "
+             "token j, from 0."},
+            {"soft-alignment", "FILE", "Write the attention itself, a JSON object for each output line."},
             {"attention", "FILE.svg", "Draw the attention of the first line that has words."},
             {"threads", "N", "Threads to compute with; 0 for one on each core."}},
            {"echo \"Jane visite l'Afrique en septembre.\" | weft translate runs/fr-en/best.safetensors",
             "weft translate runs/fr-en/best.safetensors --input my.fr --output my.en --beam 8",
+            "weft translate runs/a/best.safetensors runs/b/best.safetensors --input my.fr --alignment my.links",
+            "weft translate runs/fr-en/best.safetensors --input my.fr --sample --top-p 0.9 --n-best 3",
             "weft translate runs/fr-en/best.safetensors --input my.fr --attention attention.svg"}},
           translate_lines};
 }

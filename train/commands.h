@@ -19,6 +19,7 @@ Command train_command();
 Command evaluate_command();
 Command translate_command();
 Command score_text_command();
+Command score_command();
 Command inspect_command();
 Command config_command();
 Command data_command();

@@ -86,6 +86,10 @@ struct DecodingConfig {
   double length_penalty = 0.6;
   double max_length_ratio = 2.0;
   Index max_length_extra = 10;
+  Index min_length = 0;
+  Index max_length = 0;
+  Index no_repeat_ngram = 0;
+  bool replace_unknown = false;
   Index batch_tokens = 4096;
   std::string bleu_tokenizer = "13a";
 };

@@ -193,6 +193,15 @@ void add_decoding(ConfigTable& table) {
       "An output has at most this many tokens for each source token, plus `max_length_extra`.");
   key("max_length_extra", &S::max_length_extra, {.at_least = 1},
       "Tokens that an output may have beyond `max_length_ratio` times the source.");
+  key("min_length", &S::min_length, {.at_least = 0}, "Fewest tokens of an output, unless its limit is lower.");
+  key("max_length", &S::max_length, {.at_least = 0},
+      "Most tokens of an output, instead of `max_length_ratio` and `max_length_extra`; 0 for these.");
+  key("no_repeat_ngram", &S::no_repeat_ngram, {.at_least = 0},
+      "No output holds the same so many tokens in a row twice; 0 for no such rule.");
+  key("replace_unknown", &S::replace_unknown, {},
+      "Whether `<unk>` may be written, and becomes the source token that it looked at most; else the next best token "
+      "is "
+      "written. For tokenizers by words.");
   key("batch_tokens", &S::batch_tokens, {.at_least = 1},
       "Source tokens, each counted once for every hypothesis of the beam, that are translated at once.");
   key("bleu_tokenizer", &S::bleu_tokenizer, {.one_of = {"13a", "none", "char", "zh"}},
@@ -246,6 +255,11 @@ void add_checks(ConfigTable& table) {
     const std::string& name = c.schedule.name;
     if ((name != "noam" && name != "inverse_sqrt") || c.schedule.warmup_steps > 0) return "";
     return fmt::format("schedule.warmup_steps is 0; must be at least 1 with schedule.name \"{}\"", name);
+  });
+  check({"decoding.min_length", "decoding.max_length"}, [](const Config& c) -> std::string {
+    if (c.decoding.max_length == 0 || c.decoding.min_length <= c.decoding.max_length) return "";
+    return fmt::format("decoding.min_length ({}) must be at most decoding.max_length ({})", c.decoding.min_length,
+                       c.decoding.max_length);
   });
   check({"bench.lengths", "model.max_length"}, [](const Config& c) -> std::string {
     const auto longest = longest_bench_sentence(c.bench.lengths);

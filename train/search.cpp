@@ -7,6 +7,7 @@
 
 #include "weft/core/kernels.h"
 #include "weft/data/vocabulary.h"
+#include "weft/train/decode_rules.h"
 
 namespace weft {
 namespace {
@@ -36,12 +37,15 @@ struct Sentence {
   std::vector<Hypothesis> finished;  // sorted, at most n_best
 };
 
-/// Whether the sentence's rows could still lead to a result that belongs among the n_best.
-bool can_improve(const Sentence& sentence, const SearchOptions& options) {
+/// Whether the sentence's rows, of `length` tokens, could still lead to a result that belongs among the n_best: see the
+/// proof in search.h.
+bool can_improve(const Sentence& sentence, Index length, const SearchOptions& options) {
   if (sentence.rows.empty()) return false;
   if (static_cast<Index>(sentence.finished.size()) < options.n_best) return true;
   const double best = *std::max_element(sentence.rows.begin(), sentence.rows.end());
-  return best / length_penalty(sentence.limit + 1, options.length_penalty) > sentence.finished.back().score;
+  const double penalty = std::max(length_penalty(length + 1, options.length_penalty),
+                                  length_penalty(sentence.limit + 1, options.length_penalty));
+  return best / penalty > sentence.finished.back().score;
 }
 
 /// Adds a continuation to `best`, a sorted list of at most `beam`. A NaN is never kept.
@@ -54,42 +58,57 @@ void keep(const Continuation& one, Index beam, std::vector<Continuation>& best) 
   best.insert(std::upper_bound(best.begin(), best.end(), one, better), one);
 }
 
-/// The most tokens of a result for a source of so many tokens, </s> not counted on either side.
-Index length_limit(Index source_length, Index model_length, const SearchOptions& options) {
-  const Index wanted = options.max_length > 0
-                           ? options.max_length
-                           : static_cast<Index>(options.max_length_ratio * static_cast<double>(source_length)) +
-                                 options.max_length_extra;
-  return std::min(wanted, model_length - 1);
-}
+/// What no_repeat_ngram forbids in each row; nothing at all if it is 0.
+class Repeats {
+ public:
+  Repeats(const EnsembleDecoder& decoder, Index rows, Index n) {
+    if (n == 0) return;
+    for (Index row = 0; row < rows; ++row) tokens_.push_back(repeating_tokens(decoder.prefix(row), n));
+  }
+  bool forbid(Index row, TokenId token) const {
+    if (tokens_.empty()) return false;
+    const auto& tokens = tokens_[static_cast<std::size_t>(row)];
+    return std::binary_search(tokens.begin(), tokens.end(), token);
+  }
+  /// The most that is forbidden in a row.
+  Index most() const {
+    std::size_t most = 0;
+    for (const auto& tokens : tokens_) most = std::max(most, tokens.size());
+    return static_cast<Index>(most);
+  }
+
+ private:
+  std::vector<std::vector<TokenId>> tokens_;
+};
 
 }  // namespace
 
 double length_penalty(Index length, double alpha) { return std::pow((5 + static_cast<double>(length)) / 6, alpha); }
 
-std::vector<std::vector<Hypothesis>> search(const Transformer& model, std::span<const TokenId> source,
+std::vector<std::vector<Hypothesis>> search(TransformerSpan models, std::span<const TokenId> source,
                                             const Ragged& source_rows, const SearchOptions& options) {
   static_assert(kUnknown < kEnd && kBegin < kEnd, "the search for tokens begins at </s>");
-  const Index count = source_rows.sequences(), vocabulary = model.options().target_vocabulary;
-  DecodeState state(model.encode(Context{}, source, source_rows).value(), source_rows);
+  EnsembleDecoder decoder(models, source, source_rows);
+  const Index count = source_rows.sequences(), vocabulary = decoder.vocabulary();
 
   std::vector<Sentence> sentences(static_cast<std::size_t>(count));
   std::vector<Index> parents;
   std::vector<TokenId> tokens(static_cast<std::size_t>(count), kBegin);
-  const Index width = std::min(options.beam, vocabulary);  // continuations looked at for each row
-  std::vector<TokenId> best;                               // [row][width]
+  std::vector<TokenId> best;  // [row][width]
   std::vector<real> log_sums;
   Ragged rows;
   for (Index s = 0; s < count; ++s) {
     Sentence& sentence = sentences[static_cast<std::size_t>(s)];
-    sentence.limit = length_limit(source_rows.length(s) - 1, model.options().max_length, options);
+    sentence.limit = length_limit(source_rows.length(s) - 1, max_length(models), options);
     sentence.rows = {0};
     rows.append(1);
   }
 
   for (Index length = 0; !tokens.empty(); ++length) {  // every row has `length` tokens
-    state.advance(parents, tokens, rows);
-    const Tensor logits = model.next_logits(state);
+    decoder.advance(parents, tokens, rows);
+    const Tensor logits = decoder.next_logits();
+    const Repeats repeats(decoder, rows.rows(), options.no_repeat_ngram);
+    const Index width = std::min(options.beam + repeats.most(), vocabulary);  // continuations looked at for each row
     const Index first = length < options.min_length ? kEnd + 1 : kEnd;
     best.resize(static_cast<std::size_t>(rows.rows() * width));
     log_sums.resize(static_cast<std::size_t>(rows.rows()));
@@ -102,15 +121,21 @@ std::vector<std::vector<Hypothesis>> search(const Transformer& model, std::span<
         const auto add = [&](TokenId token) {
           const real log_probability =
               logits.data()[row * vocabulary + token] - log_sums[static_cast<std::size_t>(row)];
-          keep({row, token, past + static_cast<double>(log_probability)}, options.beam, sentence.next);
+          // In this order a NaN stays one.
+          keep({row, token, past + std::min<double>(static_cast<double>(log_probability), 0)}, options.beam,
+               sentence.next);
         };
-        if (length == sentence.limit) {
-          add(kEnd);
-          continue;
+        bool any = false;
+        const auto add_if_allowed = [&](TokenId token) {
+          if (token < 0 || repeats.forbid(row, token)) return;
+          add(token);
+          any = true;
+        };
+        if (length < sentence.limit) {
+          for (Index i = row * width; i < (row + 1) * width; ++i) add_if_allowed(best[static_cast<std::size_t>(i)]);
+          if (options.allow_unknown) add_if_allowed(kUnknown);
         }
-        for (Index i = row * width; i < (row + 1) * width; ++i) {
-          if (best[static_cast<std::size_t>(i)] >= 0) add(best[static_cast<std::size_t>(i)]);
-        }
+        if (!any) add(kEnd);
       }
     }
 
@@ -124,16 +149,14 @@ std::vector<std::vector<Hypothesis>> search(const Transformer& model, std::span<
           sentence.rows.push_back(one.log_probability);
           continue;
         }
-        std::vector<TokenId> result = state.prefix(one.row);
-        result.erase(result.begin());  // <s>
-        sentence.finished.push_back({std::move(result), one.log_probability,
+        sentence.finished.push_back({decoder.prefix(one.row), one.log_probability,
                                      one.log_probability / length_penalty(length + 1, options.length_penalty)});
       }
       std::sort(sentence.finished.begin(), sentence.finished.end(), better_hypothesis);
       if (static_cast<Index>(sentence.finished.size()) > options.n_best) {
         sentence.finished.resize(static_cast<std::size_t>(options.n_best));
       }
-      if (!can_improve(sentence, options)) sentence.rows.clear();
+      if (!can_improve(sentence, length + 1, options)) sentence.rows.clear();
       next_rows.append(static_cast<Index>(sentence.rows.size()));
       if (sentence.rows.empty()) continue;
       for (const Continuation& one : sentence.next) {
@@ -149,6 +172,12 @@ std::vector<std::vector<Hypothesis>> search(const Transformer& model, std::span<
   results.reserve(sentences.size());
   for (Sentence& sentence : sentences) results.push_back(std::move(sentence.finished));
   return results;
+}
+
+std::vector<std::vector<Hypothesis>> search(const Transformer& model, std::span<const TokenId> source,
+                                            const Ragged& source_rows, const SearchOptions& options) {
+  const Transformer* const models[] = {&model};
+  return search(models, source, source_rows, options);
 }
 
 }  // namespace weft

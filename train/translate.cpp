@@ -1,6 +1,7 @@
 #include "weft/train/translate.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "weft/core/error.h"
 #include "weft/data/batch.h"
@@ -9,8 +10,60 @@
 namespace weft {
 namespace {
 
-std::vector<TokenId> source_ids(const TranslationModel& model, std::string_view line) {
-  return model.source_vocabulary().ids(model.source_tokenizer().split(line));
+/// A line to translate; blank lines are none.
+struct Source {
+  std::size_t line;
+  std::vector<TokenId> ids;
+};
+
+/// The hypotheses of a batch.
+std::vector<std::vector<Hypothesis>> hypotheses_of(TransformerSpan models, const Batch& batch,
+                                                   const std::vector<Source>& sources,
+                                                   const TranslateOptions& options) {
+  if (!options.sampling) return search(models, batch.source, batch.source_rows, options.search);
+  std::vector<Index> numbers;
+  for (const Index sentence : batch.sentences) {
+    numbers.push_back(options.first_line + static_cast<Index>(sources[static_cast<std::size_t>(sentence)].line));
+  }
+  return sample(models, batch.source, batch.source_rows, numbers, options.search, *options.sampling);
+}
+
+/// The alignments of a batch's hypotheses where they are wanted, empty elsewhere.
+std::vector<std::vector<Alignment>> alignments_of(TransformerSpan models, const Batch& batch,
+                                                  const std::vector<Source>& sources,
+                                                  const std::vector<std::vector<Hypothesis>>& found, bool all) {
+  Corpus pairs;
+  std::vector<std::vector<Alignment>> alignments;
+  std::vector<Alignment*> places;
+  for (const auto& hypotheses : found) alignments.emplace_back(hypotheses.size());
+  for (std::size_t s = 0; s < found.size(); ++s) {
+    for (std::size_t h = 0; h < found[s].size(); ++h) {
+      const std::vector<TokenId>& tokens = found[s][h].tokens;
+      if (!all && std::find(tokens.begin(), tokens.end(), kUnknown) == tokens.end()) continue;
+      pairs.source.append(sources[static_cast<std::size_t>(batch.sentences[s])].ids);
+      pairs.target.append(tokens);
+      places.push_back(&alignments[s][h]);
+    }
+  }
+  if (places.empty()) return alignments;
+  std::vector<Index> sentences(places.size());
+  std::iota(sentences.begin(), sentences.end(), Index{0});
+  std::vector<Alignment> aligned = align(models, make_batch(pairs, sentences));
+  for (std::size_t i = 0; i < places.size(); ++i) *places[i] = std::move(aligned[i]);
+  return alignments;
+}
+
+/// The tokens of a hypothesis, copied from the source where they are unknown.
+std::vector<std::string> words_of(const TranslationModel& model, const std::vector<std::string>& source,
+                                  const std::vector<TokenId>& ids, const Alignment& alignment) {
+  std::vector<std::string> tokens = model.target_vocabulary().tokens(ids);
+  if (std::find(ids.begin(), ids.end(), kUnknown) == ids.end()) return tokens;
+  const std::vector<Index> sources = best_sources(alignment);
+  for (std::size_t j = 0; j < ids.size(); ++j) {
+    if (ids[j] != kUnknown) continue;
+    tokens[j] = copied_token(model.target_tokenizer(), source[static_cast<std::size_t>(sources[j])]);
+  }
+  return tokens;
 }
 
 }  // namespace
@@ -20,37 +73,50 @@ SearchOptions search_options(const DecodingConfig& config) {
           .n_best = 1,
           .length_penalty = config.length_penalty,
           .max_length_ratio = config.max_length_ratio,
-          .max_length_extra = config.max_length_extra};
+          .max_length_extra = config.max_length_extra,
+          .min_length = config.min_length,
+          .max_length = config.max_length,
+          .no_repeat_ngram = config.no_repeat_ngram,
+          .allow_unknown = config.replace_unknown};
 }
 
-std::vector<TranslatedLine> translate(const TranslationModel& model, std::span<const std::string> lines,
-                                      const SearchOptions& options, Index batch_tokens) {
+std::vector<TranslatedLine> translate(ModelSpan models, std::span<const std::string> lines,
+                                      const TranslateOptions& options) {
+  const TranslationModel& first = *models.front();
+  const std::vector<const Transformer*> networks = transformers(models);
+  const auto longest = static_cast<std::size_t>(longest_sentence(models));
   std::vector<TranslatedLine> results(lines.size());
   EncodedText text;
-  std::vector<std::size_t> line_of;  // sentences of `text`; blank lines have none
+  std::vector<Source> sources;  // the sentences of `text`
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    std::vector<TokenId> ids = source_ids(model, lines[i]);
-    if (ids.empty() || is_blank(lines[i])) {
-      results[i].translations.push_back({});
+    TranslatedLine& line = results[i];
+    line.source = first.source_tokenizer().split(lines[i]);
+    if (line.source.empty() || is_blank(lines[i])) {
+      line.source.clear();
+      line.translations.push_back({});
       continue;
     }
-    const auto longest = static_cast<std::size_t>(model.longest_sentence());
-    if (ids.size() > longest) {
-      results[i].cut_tokens = static_cast<Index>(ids.size() - longest);
-      ids.resize(longest);
+    if (line.source.size() > longest) {
+      line.cut_tokens = static_cast<Index>(line.source.size() - longest);
+      line.source.resize(longest);
     }
-    text.append(ids);
-    line_of.push_back(i);
+    sources.push_back({i, first.source_vocabulary().ids(line.source)});
+    text.append(sources.back().ids);
   }
-  if (line_of.empty()) return results;
-  for (const auto& sentences : batches_by_length(text, std::max<Index>(1, batch_tokens / options.beam))) {
+  if (sources.empty()) return results;
+  const Index hypotheses = options.sampling ? options.search.n_best : options.search.beam;
+  for (const auto& sentences : batches_by_length(text, std::max<Index>(1, options.batch_tokens / hypotheses))) {
     const Batch batch = make_source_batch(text, sentences);
-    const auto found = search(model.transformer(), batch.source, batch.source_rows, options);
+    const auto found = hypotheses_of(networks, batch, sources, options);
+    auto alignments = alignments_of(networks, batch, sources, found, options.alignments);
     for (std::size_t s = 0; s < sentences.size(); ++s) {
-      TranslatedLine& line = results[line_of[static_cast<std::size_t>(sentences[s])]];
-      for (const Hypothesis& hypothesis : found[s]) {
+      TranslatedLine& line = results[sources[static_cast<std::size_t>(sentences[s])].line];
+      for (std::size_t h = 0; h < found[s].size(); ++h) {
+        std::vector<std::string> tokens = words_of(first, line.source, found[s][h].tokens, alignments[s][h]);
+        std::string joined = first.target_tokenizer().join(tokens);
+        if (!options.alignments) alignments[s][h] = {};
         line.translations.push_back(
-            {model.target_tokenizer().join(model.target_vocabulary().tokens(hypothesis.tokens)), hypothesis.score});
+            {std::move(joined), found[s][h].score, std::move(tokens), std::move(alignments[s][h])});
       }
       if (line.translations.empty()) {  // only if every probability was NaN
         throw Error("the model's output is not a number; the checkpoint is from a run that diverged");
@@ -58,6 +124,12 @@ std::vector<TranslatedLine> translate(const TranslationModel& model, std::span<c
     }
   }
   return results;
+}
+
+std::vector<TranslatedLine> translate(const TranslationModel& model, std::span<const std::string> lines,
+                                      const SearchOptions& options, Index batch_tokens) {
+  const TranslationModel* const models[] = {&model};
+  return translate(models, lines, {.search = options, .batch_tokens = batch_tokens});
 }
 
 AttentionMap attention_map(const TranslationModel& model, std::string_view source, std::string_view translation) {
@@ -70,23 +142,14 @@ AttentionMap attention_map(const TranslationModel& model, std::string_view sourc
   }
   map.source.resize(std::min(map.source.size(), longest));
   map.target.resize(std::min(map.target.size(), longest));
-  std::vector<TokenId> source_tokens = model.source_vocabulary().ids(map.source);
-  std::vector<TokenId> input = model.target_vocabulary().ids(map.target);
-  source_tokens.push_back(kEnd);
-  input.insert(input.begin(), kBegin);
+  Corpus pair;
+  pair.source.append(model.source_vocabulary().ids(map.source));
+  pair.target.append(model.target_vocabulary().ids(map.target));
   map.source.emplace_back(kSpecialTokens[kEnd]);
   map.target.emplace_back(kSpecialTokens[kEnd]);
-
-  const auto source_length = static_cast<Index>(source_tokens.size()), length = static_cast<Index>(input.size());
-  const Ragged source_rows = Ragged::of_lengths({source_length}), rows = Ragged::of_lengths({length});
-  AttentionRecord record;
-  Context context;
-  context.attention = &record;
-  const Var memory = model.transformer().encode(context, source_tokens, source_rows);
-  model.transformer().decode(context, input, rows, memory, source_rows);
-  if (record.empty()) throw ConfigError("no layer of this model shows its cross-attention");
-  const Tensor weights = record.back().second.at(0);  // [heads, target, source]
-  for (Index head = 0; head < weights.shape()[0]; ++head) {
+  const Index first[] = {0};
+  const Tensor weights = cross_attention_weights(model.transformer(), make_batch(pair, first)).at(0);
+  for (Index head = 0; head < weights.shape()[0]; ++head) {  // [heads, target, source]
     const auto values = weights.row_range(head, head + 1).values();
     map.heads.emplace_back(values.begin(), values.end());
   }

@@ -1,0 +1,84 @@
+#include "weft/train/line_input.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <streambuf>
+
+#include "weft/core/error.h"
+
+namespace weft {
+
+/// A stream buffer over a file descriptor that can tell whether a line is at hand without waiting.
+class LineInput::Buffer : public std::streambuf {
+ public:
+  Buffer(int file, const std::string& name) : file_(file), name_(name) { setg(begin(), begin(), begin()); }
+
+  /// Whether the next line can be taken without waiting; reads what is at hand to find its end.
+  bool has_line() {
+    while (std::find(gptr(), egptr(), '\n') == egptr()) {
+      pollfd descriptor{file_, POLLIN, 0};
+      if (egptr() - gptr() == static_cast<std::ptrdiff_t>(buffer_.size()) || ::poll(&descriptor, 1, 0) <= 0)
+        return false;
+      if (!fill()) return gptr() != egptr();
+    }
+    return true;
+  }
+
+ protected:
+  int_type underflow() override { return fill() ? traits_type::to_int_type(*gptr()) : traits_type::eof(); }
+
+ private:
+  char* begin() { return buffer_.data(); }
+
+  /// Reads more behind what is left; returns false at the end of the file.
+  bool fill() {
+    const auto left = static_cast<std::size_t>(egptr() - gptr());
+    std::memmove(begin(), gptr(), left);
+    ssize_t count = 0;
+    do {
+      count = ::read(file_, begin() + left, buffer_.size() - left);
+    } while (count < 0 && errno == EINTR);
+    setg(begin(), begin(), begin() + left + std::max<ssize_t>(count, 0));
+    if (count < 0) throw DataError(fmt::format("{}: cannot be read ({})", name_, std::strerror(errno)));
+    return count > 0;
+  }
+
+  int file_;
+  const std::string& name_;
+  std::array<char, 1 << 16> buffer_;
+};
+
+LineInput::LineInput(const std::string& path)
+    : name_(path.empty() ? "standard input" : path),
+      file_(path.empty() ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY)) {
+  struct stat status {};
+  if (file_ < 0 || ::fstat(file_, &status) != 0 || S_ISDIR(status.st_mode)) {
+    const int error = file_ < 0 ? errno : S_ISDIR(status.st_mode) ? EISDIR : errno;
+    if (file_ > STDIN_FILENO) ::close(file_);
+    throw DataError(fmt::format("{}: cannot be read ({}); check the path", name_, std::strerror(error)));
+  }
+  buffer_ = std::make_unique<Buffer>(file_, name_);
+  stream_ = std::make_unique<std::istream>(buffer_.get());
+  lines_ = std::make_unique<LineReader>(*stream_, name_);
+}
+
+LineInput::~LineInput() {
+  if (file_ != STDIN_FILENO) ::close(file_);
+}
+
+std::vector<std::string> LineInput::next_lines(std::size_t most) {
+  std::vector<std::string> lines;
+  std::string line;
+  while (lines.size() < most && (lines.empty() || buffer_->has_line()) && lines_->next(line)) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace weft

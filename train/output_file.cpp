@@ -1,0 +1,106 @@
+#include "weft/train/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "weft/core/error.h"
+#include "weft/core/file.h"
+#include "weft/train/commands.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const std::string& path, int error) {
+  throw Error(fmt::format("{}: cannot be written ({})", path, std::strerror(error)));
+}
+
+/// The descriptor that a path stands for. Opening the path instead would begin at the start of a file that the shell
+/// appends to.
+std::optional<int> descriptor_of(const std::string& path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  constexpr std::string_view kNumbered = "/dev/fd/";
+  int number = 0;
+  const char* const end = path.data() + path.size();
+  if (!path.starts_with(kNumbered)) return std::nullopt;
+  const auto parsed = std::from_chars(path.data() + kNumbered.size(), end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return number;
+}
+
+bool is_written_at_once(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+/// A descriptor that takes text at once.
+class Direct {
+ public:
+  explicit Direct(const std::string& path) : path_(path) {
+    const std::optional<int> number = descriptor_of(path);
+    file_ = number ? ::dup(*number) : ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file_ < 0) fail(path, errno);
+  }
+  Direct(const Direct&) = delete;
+  Direct& operator=(const Direct&) = delete;
+  ~Direct() {
+    if (file_ >= 0) ::close(file_);
+  }
+
+  void put(const std::string& text) const {
+    for (std::size_t at = 0; at < text.size();) {
+      const ssize_t count = ::write(file_, text.data() + at, text.size() - at);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) fail(path_, count < 0 ? errno : ENOSPC);
+      at += static_cast<std::size_t>(count);
+    }
+  }
+
+  void close() {
+    if (::close(std::exchange(file_, -1)) != 0) fail(path_, errno);
+  }
+
+ private:
+  const std::string& path_;
+  int file_;
+};
+
+}  // namespace
+
+void write_output(const std::string& path, FunctionRef<void(PutText)> write) {
+  if (path.empty()) {
+    write([](const std::string& text) { print(text); });
+  } else if (descriptor_of(path) || is_written_at_once(path)) {
+    Direct direct(path);
+    write([&](const std::string& text) { direct.put(text); });
+    direct.close();
+  } else {
+    write_file_atomically(path, [&](FileWriter& writer) {
+      write([&](const std::string& text) { writer.write(std::string_view(text)); });
+    });
+  }
+}
+
+void require_writable(const std::string& option, const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    throw ConfigError(fmt::format("--{} {}: is a folder; name a file in it", option, path));
+  }
+  const fs::path folder = fs::path(path).parent_path();
+  if (folder.empty() || fs::is_directory(folder, error)) return;
+  throw ConfigError(fmt::format("--{} {}: there is no folder {}; make it first", option, path, folder.string()));
+}
+
+}  // namespace weft
