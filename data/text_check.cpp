@@ -36,6 +36,7 @@ constexpr std::array<Words, kOddities> kWords = {{
     {"target_blank", "pairs blank on the target side alone"},
     {"too_long", "pairs with a side that is too long"},
     {"uneven_lengths", "pairs with one side more than 3 times as long as the other, and 10 tokens at least"},
+    {"unknown_tokens", "pairs with tokens that the vocabulary lacks"},
     {"equal_sides", "pairs with the same text on both sides, but for case and spaces"},
     {"duplicates", "pairs that were there before, but for case and spaces"},
     {"pair_in_training", "pairs that are in the training text, but for case and spaces"},

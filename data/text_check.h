@@ -31,6 +31,7 @@ enum class Oddity {
   kTargetBlank,
   kTooLong,
   kUnevenLengths,
+  kUnknownTokens,
   kEqualSides,
   kDuplicates,
   kPairInTraining,

@@ -144,7 +144,7 @@ TEST_CASE("every fault of a corpus that holds all of them is found, with its lin
   CHECK(found(train, "equal_sides") == "1: p.src:21");
   CHECK(found(train, "duplicates") == "1: p.src:20");
   CHECK(note(train, "duplicates") == "as p.src:2");
-  for (const char* absent : {"unreadable", "no_text", "surplus_blank_lines", "pair_in_training"}) {
+  for (const char* absent : {"unreadable", "no_text", "surplus_blank_lines", "unknown_tokens", "pair_in_training"}) {
     CHECK(found(train, absent).empty());
   }
   CHECK(train["pairs"] == 27);
@@ -162,6 +162,9 @@ TEST_CASE("every fault of a corpus that holds all of them is found, with its lin
   CHECK(found(valid, "source_in_training") == "1: v.src:1");
   CHECK(found(valid, "target_in_training") == "2: v.trg:1 v.trg:2");
   CHECK(note(valid, "target_in_training", 1) == "as p.trg.gz:2");
+  CHECK(found(valid, "unknown_tokens") == "3: v.src:1 v.src:2 v.src:3");
+  CHECK(note(valid, "unknown_tokens", 0) == "BOTH");
+  CHECK(note(valid, "unknown_tokens", 1) == "new");
   CHECK(valid["target"]["unknown_rate"].get<double>() == doctest::Approx(2.0 / 6));  // Dans, inconnu
 
   CHECK(json["usable"] == false);

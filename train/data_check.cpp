@@ -3,146 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 
 #include "weft/core/error.h"
 #include "weft/core/threads.h"
 #include "weft/data/hold_out.h"
-#include "weft/data/parallel_reader.h"
 #include "weft/data/text_hash.h"
 #include "weft/data/tokenizer.h"
 #include "weft/data/utf8.h"
+#include "weft/train/checked_text.h"
 #include "weft/train/run_data.h"
 
 namespace weft {
 namespace {
 
 constexpr Index kUnevenRatio = 3, kUnevenTokens = 10;
-
-/// The lines of a text, faults and all. A line's number in the text counts on from file to file; a line that is no pair has
-/// two empty sides, so that numbers stay what they are.
-class CheckedText {
- public:
-  CheckedText(std::string split, std::vector<TextFiles> files) : split_(std::move(split)), files_(std::move(files)) {}
-  CheckedText(std::string split, ParallelText text) : split_(std::move(split)), text_(std::move(text)) {}
-
-  /// Notes what each file shows, and what each line of a text shows as a pair; done once, before anything else.
-  void scan(TextReport& report) {
-    std::map<std::string, bool> readable_files;
-    for (const TextFiles& files : files_) {
-      bool readable = true;
-      for (const std::string& name : files.names()) {
-        const auto [file, is_new] = readable_files.emplace(name, true);
-        if (is_new) {
-          report.files.push_back(name);
-          file->second = check_file(name, report.findings).has_value();
-        }
-        readable = readable && file->second;
-      }
-      first_.push_back(lines_);
-      usable_.push_back(readable);
-      if (!readable) continue;
-      try {
-        scan_pairs(files, report.findings);
-      } catch (const DataError& error) {  // changed since it was read
-        report.findings.add(Oddity::kUnreadable, files.names()[0], 0, 0, error.what());
-        usable_.back() = false;
-        lines_ = first_.back();
-      }
-    }
-    if (files_.empty()) lines_ = static_cast<Index>(text_.source.size());
-  }
-
-  Index lines() const { return lines_; }
-
-  /// Hands out the lines in blocks, with the number of the first, from 0. Bytes that may not be in a text are U+FFFD.
-  void read(FunctionRef<void(const ParallelText& block, Index first)> take) const {
-    if (files_.empty()) return take(text_, 0);
-    ParallelText block;
-    Index first = 0;
-    const auto hand_out = [&] {
-      take(block, first);
-      first += static_cast<Index>(block.source.size());
-      block = {};
-    };
-    for (std::size_t i = 0; i < files_.size(); ++i) {
-      if (!usable_[i]) continue;
-      PairReader reader(files_[i]);
-      const Index end = i + 1 < first_.size() ? first_[i + 1] : lines_;
-      for (Index line = first_[i]; line < end; ++line) {
-        const bool pair = reader.next() == PairReader::Found::kPair;
-        Index replaced = 0;
-        block.source.push_back(pair ? replace_invalid_text(reader.source(), replaced) : "");
-        block.target.push_back(pair ? replace_invalid_text(reader.target(), replaced) : "");
-        if (static_cast<Index>(block.source.size()) == kBlockPairs) hand_out();
-      }
-    }
-    if (!block.source.empty()) hand_out();
-  }
-
-  /// Whether a line is a pair; asked in rising order it costs little.
-  bool is_pair(Index line) const { return !std::binary_search(not_pairs_.begin(), not_pairs_.end(), line); }
-
-  /// Notes an oddity of a line.
-  void note(Oddity oddity, Index line, Findings& findings, bool target = false, std::string_view note = {}) const {
-    const auto [file, number] = place(line, target);
-    findings.add(oddity, file, number, 0, note);
-  }
-  std::pair<std::string, Index> place(Index line, bool target = false) const {
-    if (files_.empty()) return {split_, line + 1};
-    const auto after = std::upper_bound(first_.begin(), first_.end(), line);
-    const auto i = static_cast<std::size_t>(after - first_.begin()) - 1;
-    return {files_[i].names()[target && files_[i].tsv.empty() ? 1 : 0], line - first_[i] + 1};
-  }
-
- private:
-  /// What the lines of the files are to each other; goes on where training stops.
-  void scan_pairs(const TextFiles& files, Findings& findings) {
-    using Found = PairReader::Found;
-    PairReader reader(files);
-    Index source_lines = 0, target_lines = 0, pairs = 0;
-    bool source = false, target = false, surplus_text = false;
-    std::vector<Index> surplus;  // places are enough of them
-    for (Found found = reader.next(); found != Found::kNothing; found = reader.next()) {
-      source_lines += found != Found::kTargetAlone;
-      target_lines += found != Found::kSourceAlone;
-      if (found == Found::kPair) {
-        ++pairs;
-        ++lines_;
-        source = source || !is_blank(reader.source());
-        target = target || !is_blank(reader.target());
-        if (!files.tsv.empty() && reader.columns() > std::max(files.source_column, files.target_column)) {
-          findings.add(Oddity::kSurplusColumns, files.tsv, reader.line());
-        }
-      } else if (found == Found::kTooFewColumns) {
-        findings.add(Oddity::kTooFewColumns, files.tsv, reader.line());
-        not_pairs_.push_back(lines_++);
-      } else {
-        surplus_text = surplus_text || !is_blank(reader.source()) || !is_blank(reader.target());
-        if (surplus.size() < 1000) surplus.push_back(reader.line());
-      }
-    }
-    if (surplus_text) {
-      findings.add(Oddity::kUnequalLines, source_lines > target_lines ? files.source : files.target, surplus.front(), 0,
-                   fmt::format("{} has {} lines, {} has {}", files.source, source_lines, files.target, target_lines));
-    } else {
-      for (const Index line : surplus) {
-        findings.add(Oddity::kSurplusBlankLines, source_lines > target_lines ? files.source : files.target, line);
-      }
-    }
-    if (!source) findings.add(Oddity::kNoText, files.names().front(), 0, 0, "source side");
-    if (!target) findings.add(Oddity::kNoText, files.names().back(), 0, 0, "target side");
-  }
-
-  std::string split_;
-  std::vector<TextFiles> files_;
-  ParallelText text_;         // of a toy task, which has no files
-  std::vector<Index> first_;  // the number of the first line of each of files_
-  std::vector<bool> usable_;  // whether its pairs can be read
-  std::vector<Index> not_pairs_;
-  Index lines_ = 0;
-};
 
 /// Hashes with the number of the line that each is of, in order.
 using Sorted = std::vector<std::pair<std::uint64_t, Index>>;
@@ -234,11 +111,16 @@ void add(SideReport& side, Index tokens, Index unknown, Index characters) {
 void measure(Subject& subject, const TextEncoder& source, const TextEncoder& target) {
   struct Measured {
     Index tokens = 0, unknown = 0, characters = 0;
+    std::string first_unknown = {};
   };
   const auto measured = [](const TextEncoder& encoder, const std::string& line) {
-    const auto ids = encoder.vocabulary.ids(encoder.tokenizer.split(line));
-    return Measured{static_cast<Index>(ids.size()), std::count(ids.begin(), ids.end(), kUnknown),
+    const auto tokens = encoder.tokenizer.split(line);
+    const auto ids = encoder.vocabulary.ids(tokens);
+    Measured result{static_cast<Index>(ids.size()), std::count(ids.begin(), ids.end(), kUnknown),
                     code_points(encoder.tokenizer.normalise(line))};
+    const auto unknown = std::find(ids.begin(), ids.end(), kUnknown);
+    if (unknown != ids.end()) result.first_unknown = tokens[static_cast<std::size_t>(unknown - ids.begin())];
+    return result;
   };
   TextReport& report = subject.report;
   subject.text.read([&](const ParallelText& block, Index first) {
@@ -276,6 +158,10 @@ void measure(Subject& subject, const TextEncoder& source, const TextEncoder& tar
       }
       if (longer > kUnevenRatio * shorter && longer >= kUnevenTokens) {
         subject.text.note(Oddity::kUnevenLengths, line, report.findings, false, sizes);
+      }
+      if (s.unknown + t.unknown > 0) {
+        subject.text.note(Oddity::kUnknownTokens, line, report.findings, s.unknown == 0,
+                          s.unknown > 0 ? s.first_unknown : t.first_unknown);
       }
       const FoldedPair& folded = subject.folded()[static_cast<std::size_t>(line)];
       if (folded.source == folded.target) subject.text.note(Oddity::kEqualSides, line, report.findings);
@@ -360,7 +246,7 @@ DataReport check_data(const Config& config, Index limit) {
   DataReport result;
   std::vector<Subject> all = subjects(config, limit);
   for (Subject& subject : all) {
-    subject.text.scan(subject.report);
+    subject.report.files = subject.text.scan(subject.report.findings);
     fold(subject);
   }
   Subject train = std::move(all.front());
@@ -388,8 +274,9 @@ DataReport check_data(const Config& config, Index limit) {
     });
     result.source_vocabulary = vocabularies.source.size();
     result.target_vocabulary = vocabularies.target.size();
-    const auto tokenizer = make_tokenizer(config.data.tokenizer, config.data.lowercase);
-    const TextEncoder source{*tokenizer, vocabularies.source}, target{*tokenizer, vocabularies.target};
+    const auto source_tokenizer = make_tokenizer(config.data.tokenizer, config.data.lowercase);
+    const auto target_tokenizer = make_tokenizer(config.data.tokenizer, config.data.lowercase);
+    const TextEncoder source{*source_tokenizer, vocabularies.source}, target{*target_tokenizer, vocabularies.target};
     measure(train, source, target);
     for (Subject& other : others) measure(other, source, target);
   } catch (const DataError& error) {
