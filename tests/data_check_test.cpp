@@ -216,6 +216,58 @@ TEST_CASE("a file that cannot be read hides nothing of the others") {
   CHECK(json["problems"].size() == 2);
 }
 
+TEST_CASE("it refuses what training refuses, and nothing else") {
+  trained();
+  const std::string good = "a b\nc d\ne f\n", nul("a\0b\nc\n", 6);
+  struct Tried {
+    std::string source, target;
+    Words changes = {};
+  };
+  const std::vector<Tried> all = {
+      {good, good},
+      {good, "a b\nc d\ne f"},
+      {good, good + "\n \n"},
+      {good, good + "\ng\n"},
+      {good, "a\nb\n"},
+      {good, ""},
+      {"", ""},
+      {good, "\n\n \n"},
+      {"a\n\nb\n", "a\nb\n\n"},
+      {"a\n\n", "\nb\n"},
+      {nul, "a\nb\n"},
+      {"a\xC3\n", "a\n"},
+      {"\xEF\xBB\xBF"
+       "a\r\n",
+       "b\r\n"},
+      {std::string("\xFE\xFF\0a", 4), "a\n"},
+      {"\"a\nb\n", "a\n\"b\n"},
+      {good, good, {"data.max_length=1"}},
+      {good, good, {"data.min_count=2"}},
+      {good, good, {"data.min_count=2", "data.lowercase=true"}},
+      {"a a\n", "b b\n", {"data.min_count=2"}},
+      {good, good, {"data.test_source=missing"}},
+      {good, good, {"data.valid_target=test.src", "data.valid_source=train.src"}},
+  };
+  int refused = 0;
+  for (const Tried& tried : all) {
+    put("tried.src", tried.source);
+    put("tried.trg", tried.target);
+    Words words{"--set",           "data.train_source=tried.src", "--set", "data.train_target=tried.trg", "--set",
+                "training.steps=1"};
+    for (const std::string& change : tried.changes) words = words + Words{"--set", change};
+    const Outcome train = run_weft(Words{"train", "tiny.json", "--fresh", "--run", "tried", "--quiet"} + words);
+    const Outcome checked = run_weft(Words{"data", "check", "tiny.json"} + words);
+    CAPTURE(tried.source);
+    CAPTURE(tried.target);
+    CAPTURE(train.err);
+    CAPTURE(checked.out);
+    CHECK((train.code == 0 || train.code == 2));
+    CHECK(checked.code == train.code);
+    refused += train.code == 2;
+  }
+  CHECK(refused == 14);
+}
+
 TEST_CASE("lengths are nearest-rank percentiles; a text without faults passes") {
   workplace();
   std::string source, target;

@@ -149,15 +149,18 @@ void measure(Subject& subject, const TextEncoder& source, const TextEncoder& tar
       add(report.source, s.tokens, s.unknown, s.characters);
       add(report.target, t.tokens, t.unknown, t.characters);
       const Index longer = std::max(s.tokens, t.tokens), shorter = std::min(s.tokens, t.tokens);
-      const std::string sizes = fmt::format("{} and {} tokens", s.tokens, t.tokens);
+      const auto note_sizes = [&, source_tokens = s.tokens, target_tokens = t.tokens](Oddity oddity) {
+        subject.text.note(oddity, line, report.findings, false,
+                          fmt::format("{} and {} tokens", source_tokens, target_tokens));
+      };
       if (longer > report.longest) {
         ++report.too_long;
-        subject.text.note(Oddity::kTooLong, line, report.findings, false, sizes);
+        note_sizes(Oddity::kTooLong);
       } else {
         ++report.kept;
       }
       if (longer > kUnevenRatio * shorter && longer >= kUnevenTokens) {
-        subject.text.note(Oddity::kUnevenLengths, line, report.findings, false, sizes);
+        note_sizes(Oddity::kUnevenLengths);
       }
       if (s.unknown + t.unknown > 0) {
         subject.text.note(Oddity::kUnknownTokens, line, report.findings, s.unknown == 0,
@@ -259,6 +262,7 @@ DataReport check_data(const Config& config, Index limit) {
   check_overlap(train, others, Oddity::kSourceInTraining, source_hash);
   check_overlap(train, others, Oddity::kTargetInTraining, target_hash);
 
+  std::string no_vocabulary;
   try {
     const Vocabularies vocabularies = build_vocabularies(config.data, [&](FunctionRef<void(const ParallelText&)> take) {
       train.text.read([&](const ParallelText& block, Index first) {
@@ -280,7 +284,7 @@ DataReport check_data(const Config& config, Index limit) {
     measure(train, source, target);
     for (Subject& other : others) measure(other, source, target);
   } catch (const DataError& error) {
-    result.problems.push_back(error.what());
+    no_vocabulary = error.what();
   }
 
   others.insert(others.begin(), std::move(train));
@@ -294,6 +298,8 @@ DataReport check_data(const Config& config, Index limit) {
     }
     result.texts.push_back(std::move(report));
   }
+  // Where there is another cause, it is that one's consequence.
+  if (!no_vocabulary.empty() && result.problems.empty()) result.problems.push_back(no_vocabulary);
   return result;
 }
 
