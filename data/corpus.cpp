@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/core/error.h"
 #include "weft/core/threads.h"
@@ -59,10 +60,11 @@ void append(const EncodedText& part, EncodedText& whole) {
   for (Index i = 0; i < part.sentences(); ++i) whole.rows.append(part.length(i));
 }
 
-void append(const Tile& tile, EncodedCorpus& whole) {
+// `first` is the place of the tile's block in the whole text.
+void append(const Tile& tile, Index first, EncodedCorpus& whole) {
   append(tile.corpus.source, whole.corpus.source);
   append(tile.corpus.target, whole.corpus.target);
-  whole.corpus.line.insert(whole.corpus.line.end(), tile.corpus.line.begin(), tile.corpus.line.end());
+  for (const Index line : tile.corpus.line) whole.corpus.line.push_back(first + line);
   for (Index CorpusReport::*count :
        {&CorpusReport::pairs, &CorpusReport::kept, &CorpusReport::blank, &CorpusReport::too_long,
         &CorpusReport::source_tokens, &CorpusReport::target_tokens, &CorpusReport::source_unknown,
@@ -80,39 +82,64 @@ double percent(Index part, Index whole) {
 std::string CorpusReport::summary() const {
   std::string text = fmt::format("{} of {} pairs kept", kept, pairs);
   if (kept < pairs) text += fmt::format(" ({} dropped as blank on a side, {} as too long)", blank, too_long);
+  if (short_lines.count > 0) {
+    text +=
+        fmt::format("; {} lines with too few columns skipped, the first is {}", short_lines.count, short_lines.first);
+  }
   return text + fmt::format("; {} source tokens ({:.2f} % unknown), {} target tokens ({:.2f} % unknown)", source_tokens,
                             percent(source_unknown, source_tokens), target_tokens,
                             percent(target_unknown, target_tokens));
 }
 
-EncodedCorpus encode_corpus(const ParallelText& text, const TextEncoder& source, const TextEncoder& target,
-                            Index max_length, const std::string& name) {
-  if (text.source.size() != text.target.size()) {
-    throw DataError(fmt::format("{}: {} source lines but {} target lines; line n must translate line n", name,
-                                text.source.size(), text.target.size()));
+CorpusEncoder::CorpusEncoder(const TextEncoder& source, const TextEncoder& target, Index max_length, std::string name)
+    : source_(source), target_(target), max_length_(max_length), name_(std::move(name)) {}
+
+void CorpusEncoder::add(const ParallelText& block) {
+  if (block.source.size() != block.target.size()) {
+    throw DataError(fmt::format("{}: {} source lines but {} target lines; line n must translate line n", name_,
+                                block.source.size(), block.target.size()));
   }
-  const auto lines = static_cast<Index>(text.source.size());
-  EncodedCorpus result;
+  const auto lines = static_cast<Index>(block.source.size());
+  const Index before = result_.report.pairs;
   for (Index first = 0; first < lines; first += kTile * kTiles) {
     const Index count = std::min(lines - first, kTile * kTiles);
     std::vector<Tile> tiles(static_cast<std::size_t>((count + kTile - 1) / kTile));
     parallel_for(count, kTile, [&](Index begin, Index end) {
       Tile& tile = tiles[static_cast<std::size_t>(begin / kTile)];
-      for (Index i = begin; i < end; ++i) encode_pair(text, source, target, max_length, first + i, tile);
+      for (Index i = begin; i < end; ++i) encode_pair(block, source_, target_, max_length_, first + i, tile);
     });
-    for (const Tile& tile : tiles) append(tile, result);
+    for (const Tile& tile : tiles) append(tile, before, result_);
   }
-  const CorpusReport& report = result.report;
+}
+
+EncodedCorpus CorpusEncoder::finish() {
+  const CorpusReport& report = result_.report;
   if (report.kept == 0) {
-    throw DataError(fmt::format("{}: no pair is left of {} ({} blank, {} with more than {} tokens on a side); {}", name,
-                                report.pairs, report.blank, report.too_long, max_length,
+    throw DataError(fmt::format("{}: no pair is left of {} ({} blank, {} with more than {} tokens on a side); {}",
+                                name_, report.pairs, report.blank, report.too_long, max_length_,
                                 report.too_long > 0 ? "raise max_length" : "give a text with sentences on both sides"));
   }
-  return result;
+  return std::exchange(result_, {});
+}
+
+EncodedCorpus encode_corpus(const ParallelText& text, const TextEncoder& source, const TextEncoder& target,
+                            Index max_length, const std::string& name) {
+  CorpusEncoder encoder(source, target, max_length, name);
+  encoder.add(text);
+  return encoder.finish();
 }
 
 void count_tokens(std::span<const std::string> lines, const Tokenizer& tokenizer, TokenCounter& counter) {
-  for (const std::string& line : lines) counter.add(tokenizer.split(line));
+  const auto count = static_cast<Index>(lines.size());
+  for (Index first = 0; first < count; first += kTile * kTiles) {
+    const Index size = std::min(count - first, kTile * kTiles);
+    std::vector<TokenCounter> tiles(static_cast<std::size_t>((size + kTile - 1) / kTile));
+    parallel_for(size, kTile, [&](Index begin, Index end) {
+      TokenCounter& tile = tiles[static_cast<std::size_t>(begin / kTile)];
+      for (Index i = begin; i < end; ++i) tile.add(tokenizer.split(lines[static_cast<std::size_t>(first + i)]));
+    });
+    for (const TokenCounter& tile : tiles) counter.add(tile);
+  }
 }
 
 }  // namespace weft

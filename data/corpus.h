@@ -8,6 +8,7 @@
 
 #include "weft/core/ragged.h"
 #include "weft/core/types.h"
+#include "weft/data/parallel_reader.h"
 #include "weft/data/parallel_text.h"
 #include "weft/data/tokenizer.h"
 #include "weft/data/vocabulary.h"
@@ -48,6 +49,7 @@ struct CorpusReport {
   Index target_tokens = 0;
   Index source_unknown = 0;  ///< Those of source_tokens that the vocabulary lacks.
   Index target_unknown = 0;
+  ShortLines short_lines;  ///< Lines of TSV files that are no pairs; not counted in the others.
 
   /// One line for people: what was kept and dropped, and the shares of unknown tokens.
   std::string summary() const;
@@ -65,9 +67,27 @@ struct EncodedCorpus {
   CorpusReport report;
 };
 
-/// Encodes the pairs whose sides are not blank and have at most `max_length` tokens each (specials not
-/// counted); other pairs are dropped as a whole and counted. `name` is what errors call the text. Throws
-/// DataError if the sides differ in size or no pair is left.
+/// Encodes a text that comes in blocks, so that the text itself is never held whole. Pairs whose sides are not blank and
+/// have at most `max_length` tokens each (specials not counted) stay; others are dropped as a whole and counted.
+class CorpusEncoder {
+ public:
+  /// `name` is what errors call the text.
+  CorpusEncoder(const TextEncoder& source, const TextEncoder& target, Index max_length, std::string name);
+
+  /// Throws DataError if the sides differ in size.
+  void add(const ParallelText& block);
+
+  /// Everything that was added; the encoder is empty then. Throws DataError if no pair is left.
+  EncodedCorpus finish();
+
+ private:
+  TextEncoder source_, target_;
+  Index max_length_;
+  std::string name_;
+  EncodedCorpus result_;
+};
+
+/// Encodes a text that is at hand, as a CorpusEncoder does.
 EncodedCorpus encode_corpus(const ParallelText& text, const TextEncoder& source, const TextEncoder& target,
                             Index max_length, const std::string& name);
 

@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <istream>
-#include <system_error>
 #include <utility>
 
 #include "weft/core/error.h"
+#include "weft/data/text_stream.h"
 #include "weft/data/utf8.h"
 
 namespace weft {
@@ -39,14 +36,17 @@ bool LineReader::next(std::string& line) {
     return false;
   }
   ++line_number_;
+  byte_order_mark_ = false;
   if (line_number_ == 1) {
     if (line.starts_with("\xFF\xFE") || line.starts_with("\xFE\xFF")) {
       throw DataError(
           fmt::format("{}: this is UTF-16; convert the file, for example with iconv -f utf-16 -t utf-8", name_));
     }
-    if (line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+    byte_order_mark_ = line.starts_with(kByteOrderMark);
+    if (byte_order_mark_) line.erase(0, kByteOrderMark.size());
   }
-  if (!line.empty() && line.back() == '\r') line.pop_back();
+  carriage_return_ = !line.empty() && line.back() == '\r';
+  if (carriage_return_) line.pop_back();
   return true;
 }
 
@@ -85,21 +85,8 @@ std::string replace_invalid_text(std::string_view line, Index& count) {
 
 std::vector<std::string> read_lines(const std::filesystem::path& path) {
   const std::string name = path.string();
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found) {
-    throw DataError(fmt::format("{}: there is no such file; check the path", name));
-  }
-  if (std::filesystem::is_directory(status)) {
-    throw DataError(fmt::format("{}: this is a directory; give the path of a text file", name));
-  }
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    throw DataError(fmt::format("{}: cannot be opened ({}); check that you may read it", name,
-                                errno != 0 ? std::strerror(errno) : "unknown cause"));
-  }
-  LineReader reader(in, name);
+  const auto in = open_text(path);
+  LineReader reader(*in, name);
   std::vector<std::string> lines;
   std::string line;
   while (reader.next(line)) {

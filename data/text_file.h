@@ -28,11 +28,16 @@ class LineReader {
 
   /// The number of the line that next read last, from 1.
   Index line_number() const { return line_number_; }
+  /// Whether a byte order mark stood before that line, or a CR at its end.
+  bool byte_order_mark() const { return byte_order_mark_; }
+  bool carriage_return() const { return carriage_return_; }
 
  private:
   std::istream& in_;
   std::string name_;
   Index line_number_ = 0;
+  bool byte_order_mark_ = false;
+  bool carriage_return_ = false;
 };
 
 /// What is wrong with a line, and at which byte, from 1.
@@ -47,7 +52,7 @@ std::optional<TextProblem> text_problem(std::string_view line);
 /// Replaces each NUL and each byte that is not UTF-8 by U+FFFD, and adds their number to `count`.
 std::string replace_invalid_text(std::string_view line, Index& count);
 
-/// Reads all lines of a file; an empty file has none.
+/// Reads all lines of a file, gzipped or not (see open_text); an empty file has none.
 /// Throws DataError if it cannot be read, is UTF-16, or holds a NUL or anything but UTF-8 (with line and
 /// byte).
 std::vector<std::string> read_lines(const std::filesystem::path& path);

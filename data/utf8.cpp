@@ -3,6 +3,8 @@
 
 #include <utf8proc.h>
 
+#include <cstdlib>
+
 namespace weft {
 namespace {
 
@@ -80,6 +82,35 @@ bool is_number(char32_t value) {
 char32_t to_lower(char32_t value) {
   if (value == kInvalidCodePoint) return value;
   return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(value)));
+}
+
+std::string fold_text(std::string_view line) {
+  std::string text;
+  text.reserve(line.size());
+  bool space = false, ascii = true;
+  for (std::size_t at = 0; at < line.size();) {
+    const CodePoint point = code_point_at(line, at);
+    if (is_space(point.value)) {
+      space = !text.empty();
+    } else {
+      if (space) text += ' ';
+      space = false;
+      ascii = ascii && point.value < 0x80;
+      text += line.substr(at, point.length);
+    }
+    at += point.length;
+  }
+  if (ascii) {
+    for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return text;
+  }
+  utf8proc_uint8_t* folded = nullptr;
+  const auto length =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &folded, static_cast<utf8proc_option_t>(UTF8PROC_CASEFOLD | UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+  if (length >= 0) text.assign(reinterpret_cast<const char*>(folded), static_cast<std::size_t>(length));
+  std::free(folded);
+  return text;
 }
 
 std::size_t cluster_end(std::string_view text, std::size_t at) {

@@ -44,6 +44,10 @@ bool is_number(char32_t value);
 /// The lower-case form of a code point by Unicode's simple (one to one) mapping; itself if it has none.
 char32_t to_lower(char32_t value);
 
+/// A line as two sentences are compared that are the same to a reader: in Unicode's full case folding and composed form
+/// (NFC), with each run of spaces of any kind as one space and none at the ends. A line that is not UTF-8 keeps its case.
+std::string fold_text(std::string_view line);
+
 /// The end of the user-perceived character (extended grapheme cluster) that begins at byte `at` <
 /// text.size(): a letter with its combining marks, an emoji sequence.
 std::size_t cluster_end(std::string_view text, std::size_t at);

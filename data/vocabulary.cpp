@@ -29,6 +29,10 @@ void TokenCounter::add(std::span<const std::string> tokens) {
   for (const std::string& token : tokens) ++counts_[token];
 }
 
+void TokenCounter::add(const TokenCounter& other) {
+  for (const auto& [token, count] : other.counts_) counts_[token] += count;
+}
+
 std::vector<std::pair<std::string, Index>> TokenCounter::sorted() const {
   std::vector<std::pair<std::string, Index>> result(counts_.begin(), counts_.end());
   std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) {

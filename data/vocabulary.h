@@ -38,6 +38,8 @@ using StringMap = std::unordered_map<std::string, Value, StringHash, std::equal_
 class TokenCounter {
  public:
   void add(std::span<const std::string> tokens);
+  /// Adds all that another has counted.
+  void add(const TokenCounter& other);
 
   /// How many different tokens were added.
   Index distinct() const { return static_cast<Index>(counts_.size()); }

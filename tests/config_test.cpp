@@ -69,6 +69,9 @@ TEST_CASE("each row reads and writes a member of its own") {
     if (const auto* whole = std::get_if<Index>(&value)) key.set(config, *whole + 1);
     if (const auto* number = std::get_if<double>(&value)) key.set(config, *number + 1);
     if (const auto* text = std::get_if<std::string>(&value)) key.set(config, *text + "x");
+    if (std::holds_alternative<std::vector<TextFiles>>(value)) {
+      key.set(config, std::vector<TextFiles>{{"a", "b", "", 1, 2}});
+    }
     const auto differences = config_differences(Config{}, config);
     REQUIRE(differences.size() == 1);
     CHECK(differences[0].rfind(key.path + ": ", 0) == 0);
@@ -196,6 +199,64 @@ TEST_CASE("values that do not go together are errors") {
         "a.json: data.task is \"copy\" and data also names files; leave out one of the two");
 }
 
+TEST_CASE("a list of texts is read, shown and compared") {
+  const Config config = parse_config(R"({"data": {"train": [
+      {"source": "a \"b\".fr", "target": "a.en"}, // a comment
+      {"tsv": "b.tsv", "target_column": 3}], "test": []}})",
+                                     "a.json");
+  REQUIRE(config.data.train.size() == 2);
+  CHECK(config.data.train[0] == TextFiles{"a \"b\".fr", "a.en", "", 1, 2});
+  CHECK(config.data.train[1] == TextFiles{"", "", "b.tsv", 1, 3});
+  CHECK(config.data.test.empty());
+  const std::string shown = config_json(config);
+  CHECK(contains(shown, R"("train": [{"source": "a \"b\".fr", "target": "a.en"}, )"
+                        R"({"tsv": "b.tsv", "source_column": 1, "target_column": 3}],)"));
+  CHECK(config_differences(config, parse_config(shown, "a.json")).empty());
+  const Config other = with({R"(data.train=[{"tsv": "b.tsv"}])"});
+  CHECK(other.data.train == std::vector<TextFiles>{{"", "", "b.tsv", 1, 2}});
+  CHECK(config_differences(Config{}, other) ==
+        std::vector<std::string>{R"(data.train: [] -> [{"tsv": "b.tsv", "source_column": 1, "target_column": 2}])"});
+}
+
+TEST_CASE("what is wrong in a list of texts is named by its path") {
+  const auto train = [](const std::string& list) { return parse_error("{\"data\": {\"train\": " + list + "}}"); };
+  CHECK(train(R"([{"sorce": "a", "target": "b"}])") ==
+        "a.json:1: data.train[0].sorce is not a known key; did you mean \"source\"?");
+  CHECK(train(R"([{"tsv": "a"}, {"source": "a"}])") == "a.json:1: data.train[1] has no target");
+  CHECK(train(R"([{}])") == "a.json:1: data.train[0] names no file; give source and target, or tsv");
+  CHECK(train(R"(["a"])") == "a.json:1: data.train[0] is \"a\"; must be an object with source and target, or with tsv");
+  CHECK(train(R"([{"tsv": 3}])") == "a.json:1: data.train[0].tsv is 3; must be the name of a file");
+  CHECK(train(R"([{"tsv": ""}])") == "a.json:1: data.train[0].tsv is \"\"; must be the name of a file");
+  CHECK(train(R"([{"tsv": ["a"]}])") == "a.json:1: data.train[0].tsv is an array; must be the name of a file");
+  CHECK(train(R"([{"tsv": "a", "source_column": 0}])") ==
+        "a.json:1: data.train[0].source_column is 0; must be a whole number, at least 1 and at most 1000");
+  CHECK(train(R"([{"tsv": "a", "source_column": 2}])") ==
+        "a.json:1: data.train[0] has column 2 for source and target; choose two columns");
+  CHECK(train(R"([{"tsv": "a", "source": "b"}])") ==
+        "a.json:1: data.train[0] has tsv and also source or target; leave out one of the two");
+  CHECK(train(R"([{"source": "a", "target": "b", "source_column": 2}])") ==
+        "a.json:1: data.train[0] has columns, which belong to tsv; leave them out");
+  CHECK(train(R"([{"tsv": "a", "tsv": "b"}])") == "a.json:1: data.train[0].tsv is given twice");
+  CHECK(train("[{\"tsv\": 1},\n{\"tsv\": 2}]") ==
+        "a.json:1: data.train[0].tsv is 1; must be the name of a file\n"
+        "a.json:1: data.train[1].tsv is 2; must be the name of a file");
+  CHECK(train("\"a\"").rfind("a.json:1: data.train is \"a\"; must be an array such as [{", 0) == 0);
+  CHECK(train("{}").rfind("a.json:1: data.train is an object; must be an array such as [{", 0) == 0);
+  CHECK(parse_error("{}", {"data.train=a.tsv"}).rfind("--set data.train=a.tsv: data.train is \"a.tsv\"; must be", 0) ==
+        0);
+  CHECK(parse_error("{}", {R"(data.valid=[{"tsv": "a"}])", "data.valid_source=b"}) ==
+        R"(--set data.valid=[{"tsv": "a"}]: data.valid and data.valid_source or data.valid_target name the same text; )"
+        "leave out one");
+  CHECK(parse_error(R"({"data": {"hold_out_test": 5, "test_source": "a"}})") ==
+        "a.json: data.hold_out_test is 5 and data also names a test text; leave out one of the two");
+  CHECK(parse_error(R"({"data": {"task": "copy", "hold_out_valid": 5}})") ==
+        "a.json: data.hold_out_valid has no use with data.task, whose text is made in all its parts; leave it out");
+  CHECK(parse_error(R"({"data": {"seed": 5}})") ==
+        "a.json: data.seed is 5, but is used only with data.task, data.hold_out_valid or data.hold_out_test; leave it "
+        "out");
+  CHECK(parse_error(R"({"data": {"seed": 5, "hold_out_valid": 5}})") == "no error");
+}
+
 TEST_CASE("a setting that would have no effect is an error") {
   CHECK(parse_error(R"({"optimizer": {"momentum": 0.9}})") ==
         "a.json: optimizer.momentum is 0.9, but is used only with optimizer.name \"sgd\", not \"adam\"; "
@@ -289,6 +350,10 @@ TEST_CASE("training needs a task or all of its files") {
   CHECK(error_of([] { require_training_data(with({"data.task=sort"})); }) == "no error");
   const std::vector<std::string> files = {"data.train_source=a", "data.train_target=b", "data.valid_source=c"};
   CHECK(error_of([&] { require_training_data(with(files)); }) == "nothing to train on; set data.valid_target");
+  const std::string list = R"(data.train=[{"tsv": "a"}])";
+  CHECK(error_of([&] { require_training_data(with({list, "data.hold_out_valid=9"})); }) == "no error");
+  CHECK(error_of([&] { require_training_data(with({list})); }) ==
+        "nothing to train on; set data.valid_source, data.valid_target");
 }
 
 TEST_CASE("differences name the keys with both values") {

@@ -1,4 +1,4 @@
-// weft data: the text of the toy tasks as files.
+// weft data: the text of the toy tasks as files, and a look at the text of a configuration before training.
 #include <fmt/format.h>
 
 #include <optional>
@@ -7,20 +7,27 @@
 #include "weft/core/suggestion.h"
 #include "weft/data/toy.h"
 #include "weft/train/commands.h"
+#include "weft/train/data_check.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
 namespace {
 
-int data(const Arguments& arguments, const Registry&) {
-  const auto& words = arguments.positional();
-  if (words.size() != 2 || words[0] != "make") {
-    throw ConfigError(fmt::format("data: expected \"make TASK\"{}; see weft data --help",
-                                  words.empty() ? "" : suggestion(words[0], {"make"})));
+/// Refuses options that belong to the other use of the verb.
+void require_without(const Arguments& arguments, const std::string& use, const std::vector<std::string>& options) {
+  for (const std::string& option : options) {
+    if (arguments.has(option)) {
+      throw ConfigError(fmt::format("data: --{} is not for data {}; see weft data --help", option, use));
+    }
   }
+}
+
+int make(const Arguments& arguments) {
+  require_without(arguments, "make", {"set", "json", "limit", "threads"});
   const std::string output = arguments.text("output");
   const auto pairs = arguments.has("pairs") ? std::optional<Index>(arguments.whole("pairs", 0, 1)) : std::nullopt;
-  const auto splits = make_toy(words[1], pairs, static_cast<std::uint64_t>(arguments.whole("seed", 1, 0)));
+  const auto splits =
+      make_toy(arguments.positional()[1], pairs, static_cast<std::uint64_t>(arguments.whole("seed", 1, 0)));
   write_toy(splits, output);
   for (const auto& [name, text] : splits) {
     print(
@@ -29,18 +36,47 @@ int data(const Arguments& arguments, const Registry&) {
   return 0;
 }
 
+int check(const Arguments& arguments, const Registry& registry) {
+  require_without(arguments, "check", {"output", "pairs", "seed"});
+  const Index limit = arguments.whole("limit", 3, 1, 1'000'000);
+  const Config config = load_config(arguments.positional()[1], arguments.all("set"));
+  require_training_data(config);
+  check_options(config.model, registry);
+  use_threads(arguments, config.training.threads);
+  const DataReport report = check_data(config, limit);
+  print(arguments.has("json") ? report_json(report) : format_report(report));
+  return report.problems.empty() ? 0 : 2;
+}
+
+int data(const Arguments& arguments, const Registry& registry) {
+  const auto& words = arguments.positional();
+  if (words.size() == 2 && words[0] == "make") return make(arguments);
+  if (words.size() == 2 && words[0] == "check") return check(arguments, registry);
+  throw ConfigError(fmt::format("data: expected \"make TASK\" or \"check CONFIG\"{}; see weft data --help",
+                                words.empty() ? "" : suggestion(words[0], {"make", "check"})));
+}
+
 }  // namespace
 
 Command data_command() {
-  return {{"data",
-           "make TASK",
-           "Write the text of a toy task: fr-en, copy, reverse or sort. The same seed gives the same bytes everywhere.",
-           {{"output", "DIR", "Folder for train, valid and test, each as .src and .trg; made if missing."},
-            {"pairs", "N", "Training pairs; the task's own number unless given."},
-            {"seed", "S", "Which text; 1 unless given."}},
-           {"weft data make fr-en --output runs/text/fr-en",
-            "weft data make reverse --output runs/text/reverse --pairs 20000 --seed 7"}},
-          data};
+  return {
+      {"data",
+       "make TASK | check CONFIG",
+       "Write the text of a toy task (make), or report on the text of a configuration before training (check). The "
+       "tasks are fr-en, copy, reverse and sort; the same seed gives the same bytes everywhere. The report says what "
+       "would be kept and dropped, how long the sentences are, and what is odd, with file and line; it reads all text "
+       "whatever it finds, and exits with 2 if training would be refused.",
+       {{"output", "DIR", "make: folder for train, valid and test, each as .src and .trg; made if missing."},
+        {"pairs", "N", "make: training pairs; the task's own number unless given."},
+        {"seed", "S", "make: which text; 1 unless given."},
+        {"set", "KEY=VALUE", "check: override a key of the configuration; may be repeated."},
+        {"limit", "N", "check: places shown of each finding; 3 unless given."},
+        {"json", "", "check: print JSON."},
+        {"threads", "N", "check: threads to compute with; 0 for one on each core."}},
+       {"weft data make fr-en --output runs/text/fr-en",
+        "weft data make reverse --output runs/text/reverse --pairs 20000 --seed 7", "weft data check my.json",
+        "weft data check my.json --set data.max_length=100 --limit 10 --json"}},
+      data};
 }
 
 }  // namespace weft

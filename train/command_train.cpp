@@ -82,12 +82,32 @@ bool is_whole(const fs::path& best) {
 
 /// Throws unless a run made with `before` may go on with `now`.
 void require_same(const Config& before, Config now, const fs::path& folder) {
-  now.training.threads = before.training.threads;  // changes no result
+  now.training.threads = before.training.threads;  // these change no result
+  now.data.cache = before.data.cache;
   const auto differences = config_differences(before, now);
   if (differences.empty()) return;
   std::string text = fmt::format("{}: the run there was made with another configuration:", folder.string());
   for (const std::string& difference : differences) text += "\n  " + difference;
   throw ConfigError(text + "\nuse --fresh to start anew, or --run to choose another folder");
+}
+
+/// Where the training text is kept as ids; empty for nowhere.
+fs::path cache_folder(const DataConfig& config, const fs::path& run) {
+  if (config.cache == "none") return {};
+  return config.cache.empty() ? run / "cache" : fs::path(config.cache);
+}
+
+/// Writes the cache of the training text if there is none yet. A run does not depend on it.
+void keep_cache(const TrainingText& training, const DataConfig& config, Progress& progress) {
+  if (!training.problem.empty()) {
+    progress.line(fmt::format("{} cannot be used ({}); made anew", training.cache.string(), training.problem));
+  }
+  if (training.cache.empty() || training.cached) return;
+  try {
+    keep_training_text(training, config.cache.empty());
+  } catch (const Error& error) {
+    progress.line(fmt::format("going on without a cache of the training text: {}", error.what()));
+  }
 }
 
 /// The first `count` lines of a text; 0 keeps all.
@@ -161,17 +181,19 @@ int train(const Arguments& arguments, const Registry& registry) {
   }
 
   const RunText text(config.data);
-  const ParallelText train_text = text.split("train"), valid_text = text.split("valid");
+  const ParallelText valid_text = text.split("valid");
   // Training needs no test text, but hours later its user does.
-  if (!config.data.test_source.empty() || !config.data.test_target.empty()) text.split("test");
+  if (text.has("test")) text.split("test");
   if (!resumes) {
-    Vocabularies vocabularies = build_vocabularies(config.data, train_text);
+    Vocabularies vocabularies = build_vocabularies(
+        config.data, [&](FunctionRef<void(const ParallelText&)> take) { return text.read_train(take); });
     checkpoint.model = std::make_unique<TranslationModel>(config, std::move(vocabularies.source),
                                                           std::move(vocabularies.target), registry);
   }
   TranslationModel& model = *checkpoint.model;
   const Index longest = std::min(config.data.max_length, model.longest_sentence());
-  EncodedCorpus train = encode_text(model, train_text, longest, "the training text");
+  TrainingText training = encode_training_text(model, text, longest, cache_folder(config.data, folder));
+  EncodedCorpus& train = training.encoded;
   EncodedCorpus valid = encode_text(model, valid_text, model.longest_sentence(), "the validation text");
   const std::uint64_t hash = content_hash(train.corpus) ^ (content_hash(valid.corpus) << 1);
   if (resumes && checkpoint.state.data_hash != hash) {
@@ -190,6 +212,7 @@ int train(const Arguments& arguments, const Registry& registry) {
     text.write_task(folder / "data");
     write_file(folder / "config.json", config_json(config));
   }
+  keep_cache(training, config.data, progress);
   if (checkpoint.state.best_step > 0 && !is_whole(folder / "best.safetensors")) {
     progress.line("best.safetensors is missing or damaged; the next validation begins a new one");
     checkpoint.state.best_step = 0;
@@ -199,7 +222,9 @@ int train(const Arguments& arguments, const Registry& registry) {
   if (!resumes) warn_of_small_vocabularies(model, progress);
   TrainingData data{std::move(train.corpus), std::move(valid.corpus),
                     first_lines(valid_text, config.training.validation_sentences)};
+  ParallelText train_text;
   if (config.data.subword_sampling > 0) {
+    train_text = text.split("train");
     data.train_in_epoch = EpochEncoder(model, train_text, data.train.line, longest);
   }
   Trainer trainer(model, checkpoint.state, std::move(data), folder, progress);

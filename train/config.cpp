@@ -15,6 +15,7 @@
 #include "weft/train/config_reader.h"
 #include "weft/train/config_rules.h"
 #include "weft/train/config_table.h"
+#include "weft/train/config_texts.h"
 
 namespace weft {
 namespace {
@@ -79,12 +80,25 @@ class Loader {
       problem(where, unknown_key(path));
       return false;
     }
+    if (std::holds_alternative<std::vector<TextFiles>>(default_of(*key))) return set_texts(where, *key, found);
     if (const std::string rule = broken_rule(*key, found); !rule.empty()) {
       problem(where, fmt::format("{} is {}; must be {}", path, found.shown, rule));
       unsound_.insert(path);
       return false;
     }
     key->set(config_, converted(*key, found).value());
+    return true;
+  }
+
+  bool set_texts(const std::string& where, const ConfigKey& key, const FoundValue& found) {
+    std::vector<std::string> wrong;
+    const auto texts = read_text_list(key.path, found, wrong);
+    for (const std::string& what : wrong) problem(where, what);
+    if (!wrong.empty()) {
+      unsound_.insert(key.path);
+      return false;
+    }
+    key.set(config_, texts);
     return true;
   }
 
@@ -142,10 +156,14 @@ void require_training_data(const Config& config) {
   const DataConfig& data = config.data;
   if (!data.task.empty()) return;
   std::vector<std::string> missing;
-  if (data.train_source.empty()) missing.push_back("data.train_source");
-  if (data.train_target.empty()) missing.push_back("data.train_target");
-  if (data.valid_source.empty()) missing.push_back("data.valid_source");
-  if (data.valid_target.empty()) missing.push_back("data.valid_target");
+  if (data.train.empty()) {
+    if (data.train_source.empty()) missing.push_back("data.train_source");
+    if (data.train_target.empty()) missing.push_back("data.train_target");
+  }
+  if (data.valid.empty() && data.hold_out_valid == 0) {
+    if (data.valid_source.empty()) missing.push_back("data.valid_source");
+    if (data.valid_target.empty()) missing.push_back("data.valid_target");
+  }
   if (missing.size() == 4) missing.push_back("or data.task");
   if (!missing.empty()) throw ConfigError(fmt::format("nothing to train on; set {}", fmt::join(missing, ", ")));
 }
@@ -169,7 +187,7 @@ std::string config_docs() {
       "prints every key with the value that a run would use. Integers are at most {} unless the table says "
       "otherwise. A key that would have no effect (see *only with*) must be left at its default.\n",
       kLargestInteger);
-  constexpr const char* kTypes[] = {"boolean", "integer", "number", "string"};
+  constexpr const char* kTypes[] = {"boolean", "integer", "number", "string", "array"};
   for (const ConfigSection& section : config_table().sections) {
     text += fmt::format("\n## {}\n\n{}\n\n| key | type | default | allowed | meaning |\n|---|---|---|---|---|\n",
                         section.name, section.meaning);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/core/types.h"
+#include "weft/data/text_files.h"
 #include "weft/nn/transformer.h"
 
 namespace weft {
@@ -25,6 +26,12 @@ struct DataConfig {
   std::string valid_target;
   std::string test_source;
   std::string test_target;
+  std::vector<TextFiles> train;
+  std::vector<TextFiles> valid;
+  std::vector<TextFiles> test;
+  Index hold_out_valid = 0;
+  Index hold_out_test = 0;
+  std::string cache;
   std::string tokenizer = "word";
   bool lowercase = false;
   Index min_count = 1;

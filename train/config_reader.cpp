@@ -42,7 +42,10 @@ class Cursor {
   const char** read_;
 };
 
-/// Takes the parser's events and keeps what a configuration needs: the root and two levels below it.
+constexpr std::size_t kMemberLevels = 2;  // an array of objects
+
+/// Takes the parser's events and keeps what a configuration needs: the root and two levels below it, and the members of
+/// arrays and objects there.
 class Handler : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool parse(std::string_view text) {
@@ -64,12 +67,15 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   bool binary(binary_t&) override { return false; }
   bool start_object(std::size_t) override { return open({{}, "an object", true}); }
   bool end_object() override { return close(); }
-  bool start_array(std::size_t) override { return open({{}, "an array"}); }
+  bool start_array(std::size_t) override { return open({{}, "an array", false, true}); }
   bool end_array() override { return close(); }
   bool key(std::string& v) override {
-    if (skipped_ > 0) return true;
-    std::string escaped = json_string(v).value();
-    (depth_ == 1 ? section_ : name_) = escaped.substr(1, escaped.size() - 2);
+    const std::string quoted = json_string(v).value(), escaped = quoted.substr(1, quoted.size() - 2);
+    if (!within_.empty()) {
+      member_ = escaped;
+      return true;
+    }
+    (depth_ == 1 ? section_ : name_) = escaped;
     line_ += std::count(counted_, read_, '\n');
     counted_ = read_;
     return true;
@@ -89,33 +95,48 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   bool value(FoundValue found) {
-    if (skipped_ > 0) return true;
-    if (depth_ == 0)
-      root = std::move(found);
-    else
-      entries.push_back({section_, depth_ == 1 ? std::nullopt : std::optional(name_), std::move(found), line_});
+    place(std::move(found));
     return true;
   }
+  /// Puts a value where it belongs; returns where it is, or null if that is too deep.
+  FoundValue* place(FoundValue found) {
+    if (within_.size() > kMemberLevels || (!within_.empty() && within_.back() == nullptr)) return nullptr;
+    if (!within_.empty()) {
+      FoundValue& parent = *within_.back();
+      parent.members.push_back({parent.is_object ? member_ : "", std::move(found)});
+      return &parent.members.back().found;
+    }
+    if (depth_ == 0) {
+      root = std::move(found);
+      return &root;
+    }
+    entries.push_back({section_, depth_ == 1 ? std::nullopt : std::optional(name_), std::move(found), line_});
+    return &entries.back().found;
+  }
   bool open(const FoundValue& found) {
-    value(found);
-    if (skipped_ == 0 && found.is_object && depth_ < 2)
+    FoundValue* const placed = place(found);
+    if (within_.empty() && found.is_object && depth_ < 2)
       ++depth_;
     else
-      ++skipped_;
+      within_.push_back(placed);  // stays where it is: nothing is added beside it before it closes
     return true;
   }
   bool close() {
-    skipped_ > 0 ? --skipped_ : --depth_;
+    if (within_.empty())
+      --depth_;
+    else
+      within_.pop_back();
     return true;
   }
 
   const char* read_ = nullptr;
   const char* counted_ = nullptr;  // up to here newlines are in line_
   Index line_ = 1;
-  Index depth_ = 0;    // 1 in the outermost object, 2 in a section
-  Index skipped_ = 0;  // arrays and deeper objects that are open
+  Index depth_ = 0;  // 1 in the outermost object, 2 in a section
   std::string section_;
   std::string name_;
+  std::vector<FoundValue*> within_;  // arrays and deeper objects that are open; null where their content is skipped
+  std::string member_;               // the last key in them
 };
 
 [[noreturn]] void throw_at(std::string_view name, std::string_view text, std::size_t offset, std::string_view what) {

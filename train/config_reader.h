@@ -12,11 +12,22 @@
 
 namespace weft {
 
+struct FoundMember;
+
 /// A value as it stands in the text. Whole numbers beyond Index are doubles.
 struct FoundValue {
   std::variant<std::monostate, bool, Index, double, std::string> value;  ///< monostate: null, an array, an object
   std::string shown;                                                     ///< as JSON, or "an array", "an object"
   bool is_object = false;
+  bool is_array = false;
+  /// What an array or an object inside a section holds, in the order of the text; two levels deep, no deeper.
+  std::vector<FoundMember> members = {};
+};
+
+/// A member of an object, or an element of an array, which has no name.
+struct FoundMember {
+  std::string name;
+  FoundValue found;
 };
 
 /// A member of the outermost object (no name), or of a section. A section is itself an entry, before its
@@ -31,7 +42,7 @@ struct ConfigEntry {
 };
 
 /// Reads a JSON object, with comments and a byte order mark allowed. Objects and arrays inside a section are
-/// entries whose content is skipped. Throws ConfigError `name:line:column: ...` where the text is not JSON.
+/// entries with members. Throws ConfigError `name:line:column: ...` where the text is not JSON.
 std::vector<ConfigEntry> read_config_entries(std::string_view text, std::string_view name);
 
 /// Reads a single JSON value; nothing if the text is not JSON.

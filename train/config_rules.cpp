@@ -8,12 +8,13 @@
 
 #include "weft/core/error.h"
 #include "weft/core/suggestion.h"
+#include "weft/train/config_texts.h"
 
 namespace weft {
 namespace {
 
 const char* type_name(const ConfigKey& key) {
-  constexpr const char* kNames[] = {"true or false", "a whole number", "a number", "a string"};
+  constexpr const char* kNames[] = {"true or false", "a whole number", "a number", "a string", kTextListRule};
   return kNames[default_of(key).index()];
 }
 
@@ -29,6 +30,7 @@ std::string show_value(const ConfigValue& value) {
     if (const auto shown = json_string(*text)) return *shown;
     throw ConfigError(fmt::format("a configuration's text is not UTF-8: {}", *text));
   }
+  if (const auto* texts = std::get_if<std::vector<TextFiles>>(&value)) return show_text_list(*texts);
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   if (const auto* whole = std::get_if<Index>(&value)) return fmt::to_string(*whole);
   return fmt::format("{}", std::get<double>(value));

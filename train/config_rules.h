@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// Writes a value as JSON; a number in the fewest digits that give it back. Throws
+/// Writes a value as JSON in one line; a number in the fewest digits that give it back. Throws
 /// ConfigError for text that is not UTF-8.
 std::string show_value(const ConfigValue& value);
 
@@ -24,7 +24,8 @@ std::string choice(const std::vector<std::string>& words);
 /// everything.
 std::string allowed(const ConfigRule& rule);
 
-/// Gives what was found in the key's type, whatever its size; nothing if it has another type.
+/// Gives what was found in the key's type, whatever its size; nothing if it has another type. For lists of texts see
+/// read_text_list.
 std::optional<ConfigValue> converted(const ConfigKey& key, const FoundValue& found);
 
 /// Says what the key demands and the found value does not give, to go after "must be"; empty if the value

@@ -39,21 +39,39 @@ class Rows {
 void add_data(ConfigTable& table) {
   const Rows key(table, "data", &Config::data,
                  "The text to learn from: a toy task, or files with one sentence a line, where line n of the target "
-                 "translates line n of the source. Paths are relative to the current directory.");
+                 "translates line n of the source. Paths are relative to the current directory; a file may be "
+                 "gzipped.");
   using S = DataConfig;
   const std::vector<std::string> tasks = {"fr-en", "copy", "reverse", "sort"};
   key("task", &S::task, {.one_of = {"", "fr-en", "copy", "reverse", "sort"}},
       "Toy task that makes its own text; empty to use files.");
   key("pairs", &S::pairs, {.at_least = 0, .only_with = {"data.task", tasks}},
       "Training pairs that the toy task makes; 0 for the task's own number.");
-  key("seed", &S::seed, {.at_least = 0, .at_most = kLargestSeed, .only_with = {"data.task", tasks}},
-      "Seed of the toy task's text.");
+  key("seed", &S::seed, {.at_least = 0, .at_most = kLargestSeed},
+      "Seed of the toy task's text, or of which pairs are held out.");
   key("train_source", &S::train_source, {}, "Source side of the training text.");
   key("train_target", &S::train_target, {}, "Target side of the training text.");
   key("valid_source", &S::valid_source, {}, "Source side of the validation text, which picks the best checkpoint.");
   key("valid_target", &S::valid_target, {}, "Target side of the validation text.");
   key("test_source", &S::test_source, {}, "Source side of the test text, which training never reads.");
   key("test_target", &S::test_target, {}, "Target side of the test text.");
+  key("train", &S::train, {},
+      "Training text of several files, instead of `train_source` and `train_target`: a list of objects, "
+      "`{\"source\": FILE, \"target\": FILE}`, or `{\"tsv\": FILE, \"source_column\": 1, \"target_column\": 2}` for "
+      "columns parted by TAB, without quoting. Lines with too few columns are skipped and counted; more columns do no "
+      "harm.");
+  key("valid", &S::valid, {}, "Validation text of several files, in the same form.");
+  key("test", &S::test, {}, "Test text of several files, in the same form.");
+  key("hold_out_valid", &S::hold_out_valid, {.at_least = 0},
+      "Pairs of the training text that are set aside for validation, when no validation text is named. Pairs that "
+      "share a "
+      "sentence, but for case and spaces, all go to the same part. The choice depends on `seed` and on the pairs, not "
+      "on "
+      "their order.");
+  key("hold_out_test", &S::hold_out_test, {.at_least = 0}, "The same for test.");
+  key("cache", &S::cache, {},
+      "Folder that keeps the training text as token ids, so that a run that goes on, or another with the same text and "
+      "vocabulary, need not cut it into tokens again; empty for `cache` in the run folder, `none` to keep nothing.");
   key("tokenizer", &S::tokenizer, {.one_of = {"word", "whitespace", "character", "unigram", "bpe"}},
       "How a line becomes tokens: words with punctuation split off, pieces between white space, characters, or "
       "subwords of SentencePiece's unigram or BPE model. A model that `weft train` makes changes nothing but spaces "
@@ -222,6 +240,26 @@ void add_bench(ConfigTable& table) {
       "40, with a mean of 14, in batches of similar lengths.");
 }
 
+/// One text, one way to name it: two files, a list, or pairs held out of the training text.
+void add_split_check(ConfigTable& table, const std::string& split, std::vector<TextFiles> DataConfig::*list,
+                     std::string DataConfig::*source, std::string DataConfig::*target, Index DataConfig::*held_out) {
+  std::vector<std::string> keys{"data." + split, fmt::format("data.{}_source", split),
+                                fmt::format("data.{}_target", split)};
+  if (held_out != nullptr) keys.push_back("data.hold_out_" + split);
+  table.checks.push_back(
+      {std::move(keys), [=](const Config& c) -> std::string {
+         const bool listed = !(c.data.*list).empty();
+         const bool pair = !((c.data.*source) + (c.data.*target)).empty();
+         if (listed && pair) {
+           return fmt::format("data.{0} and data.{0}_source or data.{0}_target name the same text; leave out one",
+                              split);
+         }
+         if (held_out == nullptr || c.data.*held_out == 0 || !(listed || pair)) return "";
+         return fmt::format("data.hold_out_{0} is {1} and data also names a {0} text; leave out one of the two", split,
+                            c.data.*held_out);
+       }});
+}
+
 void add_checks(ConfigTable& table) {
   const auto check = [&](std::vector<std::string> keys, std::function<std::string(const Config&)> problem) {
     table.checks.push_back({std::move(keys), std::move(problem)});
@@ -273,15 +311,36 @@ void add_checks(ConfigTable& table) {
                        c.model.max_length);
   });
   check({"data.task", "data.train_source", "data.train_target", "data.valid_source", "data.valid_target",
-         "data.test_source", "data.test_target"},
+         "data.test_source", "data.test_target", "data.train", "data.valid", "data.test"},
         [](const Config& c) -> std::string {
           const DataConfig& d = c.data;
           const bool files =
               !(d.train_source + d.train_target + d.valid_source + d.valid_target + d.test_source + d.test_target)
-                   .empty();
+                   .empty() ||
+              !(d.train.empty() && d.valid.empty() && d.test.empty());
           if (d.task.empty() || !files) return "";
           return fmt::format("data.task is \"{}\" and data also names files; leave out one of the two", d.task);
         });
+  add_split_check(table, "train", &DataConfig::train, &DataConfig::train_source, &DataConfig::train_target, nullptr);
+  add_split_check(table, "valid", &DataConfig::valid, &DataConfig::valid_source, &DataConfig::valid_target,
+                  &DataConfig::hold_out_valid);
+  add_split_check(table, "test", &DataConfig::test, &DataConfig::test_source, &DataConfig::test_target,
+                  &DataConfig::hold_out_test);
+  check({"data.task", "data.hold_out_valid", "data.hold_out_test", "data.cache"}, [](const Config& c) -> std::string {
+    const DataConfig& d = c.data;
+    if (d.task.empty() || (d.hold_out_valid == 0 && d.hold_out_test == 0 && d.cache.empty())) return "";
+    return fmt::format("data.{} has no use with data.task, whose text is made in all its parts; leave it out",
+                       d.hold_out_valid > 0  ? "hold_out_valid"
+                       : d.hold_out_test > 0 ? "hold_out_test"
+                                             : "cache");
+  });
+  check({"data.seed", "data.task", "data.hold_out_valid", "data.hold_out_test"}, [](const Config& c) -> std::string {
+    const DataConfig& d = c.data;
+    if (d.seed == DataConfig{}.seed || !d.task.empty() || d.hold_out_valid + d.hold_out_test > 0) return "";
+    return fmt::format(
+        "data.seed is {}, but is used only with data.task, data.hold_out_valid or data.hold_out_test; leave it out",
+        d.seed);
+  });
 }
 
 ConfigTable make_table() {

@@ -14,8 +14,8 @@
 
 namespace weft {
 
-/// The value of a key, in one of the four types that keys have.
-using ConfigValue = std::variant<bool, Index, double, std::string>;
+/// The value of a key, in one of the five types that keys have.
+using ConfigValue = std::variant<bool, Index, double, std::string, std::vector<TextFiles>>;
 
 /// Says that a key matters only if another key has one of some values; setting it otherwise is an error.
 struct ConfigUse {

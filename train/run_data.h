@@ -1,4 +1,5 @@
-// The text of a run: read from files or made as a toy task, and encoded with the run's vocabularies.
+// The text of a run: read from files or made as a toy task, and encoded with the run's vocabularies. The training text is
+// read in blocks and never held whole; which pairs each part has depends on the files and the configuration alone.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "weft/core/threads.h"
 #include "weft/data/corpus.h"
+#include "weft/data/hold_out.h"
+#include "weft/data/parallel_reader.h"
 #include "weft/data/parallel_text.h"
 #include "weft/data/vocabulary.h"
 #include "weft/train/config.h"
@@ -14,19 +18,40 @@
 
 namespace weft {
 
+/// The files of a split as the configuration names them; none if it names none. Throws DataError if it names one side of
+/// two, ConfigError for another split than train, valid and test.
+std::vector<TextFiles> text_files(const DataConfig& config, const std::string& split);
+
+/// Hands a text out in blocks, to the same effect each time.
+using TextBlocks = FunctionRef<ShortLines(FunctionRef<void(const ParallelText& block)>)>;
+
 /// The text that a config names, split by split. A toy task's text is made once.
 class RunText {
  public:
+  /// Reads the training text through if pairs of it are to be held out. Throws DataError as read_blocks and hold_out do.
   explicit RunText(const DataConfig& config);
 
+  bool is_task() const { return !task_.empty(); }
+  /// Whether the config has validation or test text of its own: named, held out, or of a toy task.
+  bool has(const std::string& split) const;
   /// "train", "valid", "test", or an extra test set of a toy task. Throws DataError if there is no such text.
   ParallelText split(const std::string& name) const;
+  /// Hands out the training text in blocks, without the pairs that are held out. Throws DataError as read_blocks does, and
+  /// for a file that can be read only once.
+  ShortLines read_train(FunctionRef<void(const ParallelText& block)> take) const;
+  /// A number that changes when the training text does: its bytes, its columns, or what is held out.
+  std::uint64_t train_hash() const;
   /// Writes a toy task's text into `directory`; does nothing for files.
   void write_task(const std::filesystem::path& directory) const;
 
  private:
+  ParallelText held_out(Part part) const;
+  Part part_of(std::size_t pair) const;
+  ShortLines read_all(FunctionRef<void(const ParallelText&)> take) const;
+
   const DataConfig& config_;
   std::vector<std::pair<std::string, ParallelText>> task_;  // none for files
+  std::vector<Part> parts_;  // of each pair of the training files; none if all are kTrain
 };
 
 /// The vocabularies of both sides, from the training text; those of subwords from the models that the config names, where
@@ -34,11 +59,30 @@ class RunText {
 struct Vocabularies {
   Vocabulary source, target;
 };
+Vocabularies build_vocabularies(const DataConfig& config, TextBlocks train);
 Vocabularies build_vocabularies(const DataConfig& config, const ParallelText& train);
 
 /// Encodes text for a model; `longest` tokens a side at most.
 EncodedCorpus encode_text(const TranslationModel& model, const ParallelText& text, Index longest,
                           const std::string& name);
+
+/// The training text as token ids, and where the cache of it is.
+struct TrainingText {
+  EncodedCorpus encoded;
+  std::filesystem::path cache;  ///< the file to keep it in; empty if none is to be kept
+  std::uint64_t key = 0;        ///< stands for all that the ids depend on
+  bool cached = false;          ///< whether it was read from there
+  std::string problem;          ///< why a file that is there could not be used; empty if it could, or there is none
+};
+
+/// The training text for a model, from the cache in `folder` if it is there, else from the text; `longest` tokens a side at
+/// most. Writes nothing. Without a folder, and for a toy task, there is no cache.
+TrainingText encode_training_text(const TranslationModel& model, const RunText& text, Index longest,
+                                  const std::filesystem::path& folder);
+
+/// Keeps the training text in its cache, and removes other caches of that folder if `alone`. Throws Error if it cannot be
+/// written.
+void keep_training_text(const TrainingText& text, bool alone);
 
 /// Encodes the pairs `lines` of a text anew for each epoch, with subwords drawn at random. What comes of a pair depends on
 /// its text, the seed, the epoch and its line alone. A side that gets more than `longest` tokens has those of encode_text.

@@ -1,0 +1,71 @@
+// An encoded corpus in a file: it comes back as it was, or not at all.
+#include "weft/data/corpus_cache.h"
+
+#include <doctest/doctest.h>
+
+#include "temporary_folder.h"
+
+using namespace weft;
+
+namespace {
+
+EncodedCorpus small(TokenId largest) {
+  EncodedCorpus result;
+  for (Index i = 0; i < 70; ++i) {
+    std::vector<TokenId> source(static_cast<std::size_t>(1 + i % 5), static_cast<TokenId>(i)), target{largest, 3};
+    result.corpus.source.append(source);
+    result.corpus.target.append(target);
+    result.corpus.line.push_back(3 * i + (Index{1} << 40));
+  }
+  result.report = {210, 70, 100, 40, 208, 140, 1, 2, {5, "caf\xC3\xA9.tsv:7"}};
+  return result;
+}
+
+void check_equal(const EncodedCorpus& a, const EncodedCorpus& b) {
+  CHECK(a.corpus.source.tokens == b.corpus.source.tokens);
+  CHECK(a.corpus.target.tokens == b.corpus.target.tokens);
+  CHECK(a.corpus.source.rows == b.corpus.source.rows);
+  CHECK(a.corpus.target.rows == b.corpus.target.rows);
+  CHECK(a.corpus.line == b.corpus.line);
+  CHECK(a.report.summary() == b.report.summary());
+  CHECK(a.report.short_lines.count == b.report.short_lines.count);
+}
+
+}  // namespace
+
+TEST_CASE("what is saved is loaded, with small and large ids") {
+  const TemporaryFolder folder;
+  for (const TokenId largest : {3, 65535, 65536, 2000000000}) {
+    const EncodedCorpus corpus = small(largest);
+    save_corpus(folder / "a", 7, corpus);
+    const LoadedCorpus loaded = load_corpus(folder / "a", 7);
+    REQUIRE(loaded.corpus.has_value());
+    check_equal(*loaded.corpus, corpus);
+  }
+  save_corpus(folder / "small", 7, small(65535));
+  save_corpus(folder / "large", 7, small(65536));
+  CHECK(std::filesystem::file_size(folder / "large") == std::filesystem::file_size(folder / "small") + 2 * 140);
+}
+
+TEST_CASE("a file that is missing is no problem; one that is cut, altered or another is, in words") {
+  const TemporaryFolder folder;
+  CHECK_FALSE(load_corpus(folder / "none", 7).corpus.has_value());
+  CHECK(load_corpus(folder / "none", 7).problem.empty());
+  save_corpus(folder / "a", 7, small(3));
+  CHECK(contains(load_corpus(folder / "a", 8).problem, "another text"));
+  const std::string good = bytes_of(folder / "a");
+  const auto problem = [&](const std::string& bytes) {
+    const LoadedCorpus loaded = load_corpus(folder.write("b", bytes), 7);
+    CHECK_FALSE(loaded.corpus.has_value());
+    return loaded.problem;
+  };
+  for (std::size_t size = 0; size < good.size(); size += 1 + good.size() / 97)
+    CHECK_FALSE(problem(good.substr(0, size)).empty());
+  CHECK_FALSE(problem(good + "x").empty());
+  for (std::size_t at = 0; at < good.size(); ++at) {  // a damaged count must not allocate much either
+    std::string altered = good;
+    altered[at] = static_cast<char>(altered[at] ^ 0x80);
+    CHECK_FALSE(problem(altered).empty());
+  }
+  CHECK_FALSE(load_corpus(folder.path(), 7).problem.empty());
+}
