@@ -140,6 +140,12 @@ EncodedText unpack(Unpacker& unpacker) {
   return text;
 }
 
+/// Whether a corpus is as large as its report says; one that was moved away is not.
+bool agree(const EncodedCorpus& all) {
+  const Index kept = all.report.kept;
+  return all.corpus.size() == kept && all.corpus.source.sentences() == kept && all.corpus.target.sentences() == kept;
+}
+
 EncodedCorpus unpack_corpus(const std::filesystem::path& path, std::uint64_t key) {
   Unpacker unpacker(path);
   if (unpacker.text(kMagic.size()) != kMagic) throw DataError("it is no file of this kind");
@@ -157,12 +163,15 @@ EncodedCorpus unpack_corpus(const std::filesystem::path& path, std::uint64_t key
   unpacker.numbers(pairs, 8, [&](std::uint64_t n) { result.corpus.line.push_back(static_cast<Index>(n)); });
   const std::uint64_t checksum = unpacker.checksum();
   if (unpacker.number() != checksum || unpacker.left() != 0) throw DataError("its checksum is wrong");
+  if (!agree(result)) throw DataError("it is damaged");
   return result;
 }
 
 }  // namespace
 
 void save_corpus(const std::filesystem::path& path, std::uint64_t key, const EncodedCorpus& corpus) {
+  if (!agree(corpus))
+    throw Error(fmt::format("{}: the corpus to be written is not the one of its report", path.string()));
   write_file_atomically(path, [&](FileWriter& file) {
     Packer packer(file);
     packer.text(kMagic);

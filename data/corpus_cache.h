@@ -12,7 +12,7 @@
 namespace weft {
 
 /// Writes a corpus and its report, atomically. `key` stands for all that the corpus depends on.
-/// Throws Error if the file cannot be written.
+/// Throws Error if the file cannot be written, or if the corpus is not of the size that the report says.
 void save_corpus(const std::filesystem::path& path, std::uint64_t key, const EncodedCorpus& corpus);
 
 /// What load_corpus found.

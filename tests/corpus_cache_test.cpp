@@ -3,7 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "temporary_folder.h"
+#include "throws.h"
+#include "weft/core/error.h"
 
 using namespace weft;
 
@@ -45,6 +49,15 @@ TEST_CASE("what is saved is loaded, with small and large ids") {
   save_corpus(folder / "small", 7, small(65535));
   save_corpus(folder / "large", 7, small(65536));
   CHECK(std::filesystem::file_size(folder / "large") == std::filesystem::file_size(folder / "small") + 2 * 140);
+}
+
+TEST_CASE("a corpus that was moved away is not saved") {
+  const TemporaryFolder folder;
+  EncodedCorpus corpus = small(3);
+  const Corpus taken = std::move(corpus.corpus);
+  corpus.corpus = {};
+  CHECK_THROWS_SAYING(save_corpus(folder / "a", 7, corpus), "not the one of its report", Error);
+  CHECK_FALSE(std::filesystem::exists(folder / "a"));
 }
 
 TEST_CASE("a file that is missing is no problem; one that is cut, altered or another is, in words") {

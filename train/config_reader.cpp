@@ -103,8 +103,9 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     if (within_.size() > kMemberLevels || (!within_.empty() && within_.back() == nullptr)) return nullptr;
     if (!within_.empty()) {
       FoundValue& parent = *within_.back();
-      parent.members.push_back({parent.is_object ? member_ : "", std::move(found)});
-      return &parent.members.back().found;
+      if (parent.is_object) found.name = member_;
+      parent.members.push_back(std::move(found));
+      return &parent.members.back();
     }
     if (depth_ == 0) {
       root = std::move(found);

@@ -12,22 +12,15 @@
 
 namespace weft {
 
-struct FoundMember;
-
 /// A value as it stands in the text. Whole numbers beyond Index are doubles.
 struct FoundValue {
   std::variant<std::monostate, bool, Index, double, std::string> value;  ///< monostate: null, an array, an object
   std::string shown;                                                     ///< as JSON, or "an array", "an object"
   bool is_object = false;
   bool is_array = false;
+  std::string name = {};  ///< of a member of an object that is itself a member
   /// What an array or an object inside a section holds, in the order of the text; two levels deep, no deeper.
-  std::vector<FoundMember> members = {};
-};
-
-/// A member of an object, or an element of an array, which has no name.
-struct FoundMember {
-  std::string name;
-  FoundValue found;
+  std::vector<FoundValue> members = {};
 };
 
 /// A member of the outermost object (no name), or of a section. A section is itself an entry, before its

@@ -31,7 +31,7 @@ class TextReader {
     }
     bool columns = false;
     std::vector<std::string> seen;
-    for (const FoundMember& member : found.members) {
+    for (const FoundValue& member : found.members) {
       const std::string& name = member.name;
       if (std::count(seen.begin(), seen.end(), name) > 0) problem("." + name, "is given twice");
       seen.push_back(name);
@@ -61,19 +61,19 @@ class TextReader {
     problems_.push_back(fmt::format("{}{} {}", path_, below, what));
     sound_ = false;
   }
-  void file(const FoundMember& member, std::string& name) {
-    const auto* text = std::get_if<std::string>(&member.found.value);
+  void file(const FoundValue& member, std::string& name) {
+    const auto* text = std::get_if<std::string>(&member.value);
     if (text == nullptr || text->empty()) {
-      problem("." + member.name, fmt::format("is {}; must be the name of a file", member.found.shown));
+      problem("." + member.name, fmt::format("is {}; must be the name of a file", member.shown));
     } else {
       name = *text;
     }
   }
-  void column(const FoundMember& member, Index& number) {
-    const auto* whole = std::get_if<Index>(&member.found.value);
+  void column(const FoundValue& member, Index& number) {
+    const auto* whole = std::get_if<Index>(&member.value);
     if (whole == nullptr || *whole < 1 || *whole > kLastColumn) {
       problem("." + member.name,
-              fmt::format("is {}; must be a whole number, at least 1 and at most {}", member.found.shown, kLastColumn));
+              fmt::format("is {}; must be a whole number, at least 1 and at most {}", member.shown, kLastColumn));
     } else {
       number = *whole;
     }
@@ -108,8 +108,8 @@ std::vector<TextFiles> read_text_list(const std::string& path, const FoundValue&
     problems.push_back(fmt::format("{} is {}; must be {}", path, found.shown, kTextListRule));
     return texts;
   }
-  for (const FoundMember& member : found.members) {
-    texts.push_back(TextReader(fmt::format("{}[{}]", path, texts.size()), problems).read(member.found));
+  for (const FoundValue& member : found.members) {
+    texts.push_back(TextReader(fmt::format("{}[{}]", path, texts.size()), problems).read(member));
   }
   return texts;
 }
