@@ -3,6 +3,8 @@
 
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "weft/core/error.h"
 #include "weft/data/text_file.h"
@@ -22,7 +24,7 @@ struct NamedText {
   std::vector<std::string> lines;
 };
 
-std::vector<std::string> read_standard_input() {
+std::vector<NamedText> read_standard_input() {
   LineReader reader(std::cin, kStandardInput);
   std::vector<std::string> lines;
   for (std::string line; reader.next(line); lines.push_back(line)) {
@@ -31,12 +33,17 @@ std::vector<std::string> read_standard_input() {
           fmt::format("{}:{}:{}: {}", kStandardInput, reader.line_number(), problem->column, problem->what));
     }
   }
-  return lines;
+  std::vector<NamedText> texts(1);
+  texts[0] = {kStandardInput, std::move(lines)};
+  return texts;
 }
 
 std::vector<NamedText> read_texts(const std::vector<std::string>& paths) {
   std::vector<NamedText> texts;
-  for (const std::string& path : paths) texts.push_back({path, read_lines(path)});
+  for (const std::string& path : paths) {
+    std::vector<std::string> lines = read_lines(path);
+    texts.push_back({path, std::move(lines)});
+  }
   return texts;
 }
 
@@ -159,9 +166,8 @@ int score_text(const Arguments& arguments, const Registry&) {
   use_threads(arguments, 0);
 
   const std::vector<NamedText> references = read_texts(arguments.all("reference"));
-  const std::vector<NamedText> hypotheses = arguments.has("hypothesis")
-                                                ? read_texts(arguments.all("hypothesis"))
-                                                : std::vector<NamedText>{{kStandardInput, read_standard_input()}};
+  const std::vector<NamedText> hypotheses =
+      arguments.has("hypothesis") ? read_texts(arguments.all("hypothesis")) : read_standard_input();
   require_lines(references, references.front());
   require_lines(hypotheses, references.front());
   std::vector<std::vector<std::string>> reference_lines;
