@@ -287,6 +287,18 @@ TEST_CASE("the shortest of several models limits the length; models of other voc
   CHECK_THROWS_AS(search_one({}, {kEnd}, options), ConfigError);
 }
 
+TEST_CASE("what several models give for a step are logarithms of probabilities") {
+  const Tiny a(1, 40), b(2, 40), c(3, 40);
+  const Transformer* const models[] = {&a.model, &b.model, &c.model};
+  const auto packed = Packed(sources({3, 0}, 1, 40));
+  EnsembleDecoder decoder(models, packed.tokens, packed.rows);
+  decoder.advance({}, Tokens{kBegin, kBegin}, Ragged::of_lengths({1, 1}));
+  std::vector<real> log_sums;
+  row_log_sums(decoder.next_logits(), log_sums);
+  REQUIRE(log_sums.size() == 2);
+  for (const real one : log_sums) CHECK(std::abs(one) < 1e-5);
+}
+
 TEST_CASE("the mean of probabilities that are too small for a float keeps its logarithm") {
   Tiny a(1, 2), b(2, 2);
   real bias = -300;
