@@ -111,11 +111,11 @@ void SubwordModel::encode(std::string_view text, Normal normal, Other other) con
   std::vector<std::string> points;
   for (const std::string& piece : pieces) {
     const auto id = static_cast<std::size_t>(processor_->PieceToId(piece));
-    const int type = proto_.pieces[id].type;
-    const bool control = type == SubwordPiece::kControl || (type == SubwordPiece::kByte && !proto_.byte_fallback);
-    if (type == SubwordPiece::kNormal && stands_[id]) {
+    const SubwordType type = proto_.pieces[id].type;
+    const bool control = type == SubwordType::kControl || (type == SubwordType::kByte && !proto_.byte_fallback);
+    if (type == SubwordType::kNormal && stands_[id]) {
       normal(piece);
-    } else if (type == SubwordPiece::kUnknown ? !reads_like_special(piece) : stands_[id] && !control) {
+    } else if (type == SubwordType::kUnknownPiece ? !reads_like_special(piece) : stands_[id] && !control) {
       other(piece);
     } else {  // unknown characters that would be taken for a symbol of the model
       points.clear();

@@ -88,12 +88,13 @@ SubwordPiece read_piece(std::string_view bytes) {
   for (Field field; message.next(field);) {
     if (field.number == 1) piece.text = field.bytes;
     if (field.number == 2) piece.score = std::bit_cast<float>(static_cast<std::uint32_t>(field.value));
-    if (field.number == 3) piece.type = static_cast<int>(field.value & 0xFF);
+    if (field.number == 3) {
+      if (field.value < 1 || field.value > 6) throw Malformed{"a piece of no known type"};
+      piece.type = static_cast<SubwordType>(field.value);
+    }
   }
   if (piece.text.empty()) throw Malformed{"an empty piece"};
   if (!std::isfinite(piece.score)) throw Malformed{"a score that is not a number"};
-  if (piece.type < SubwordPiece::kNormal || piece.type > SubwordPiece::kByte)
-    throw Malformed{"a piece of no known type"};
   return piece;
 }
 

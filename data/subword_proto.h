@@ -8,12 +8,14 @@
 
 namespace weft {
 
-/// A piece of a model. The values of Type are those of the file format.
+/// What a piece is for. The values are those of the file format.
+enum class SubwordType { kNormal = 1, kUnknownPiece = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
+
+/// A piece of a model.
 struct SubwordPiece {
-  enum Type { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
   std::string text;
   float score = 0;
-  int type = kNormal;
+  SubwordType type = SubwordType::kNormal;
 };
 
 /// The parts of a model that Weft looks at.

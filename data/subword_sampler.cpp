@@ -47,7 +47,7 @@ SubwordSampler::SubwordSampler(const SubwordProto& model) : is_bpe_(model.kind =
   node_scores_.push_back(kNoPiece);  // the root
   for (const SubwordPiece& piece : model.pieces) {
     const bool special = std::find(kSpecialTokens.begin(), kSpecialTokens.end(), piece.text) != kSpecialTokens.end();
-    if (piece.type != SubwordPiece::kNormal || special) continue;
+    if (piece.type != SubwordType::kNormal || special) continue;
     if (is_bpe_) {
       scores_.emplace(piece.text, piece.score);
       continue;

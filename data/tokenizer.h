@@ -29,8 +29,8 @@ class Tokenizer {
   /// has none.
   virtual std::vector<std::string> split(std::string_view line) const = 0;
 
-  /// The tokens of a line drawn at random from the ways to split it, the more evenly the nearer `strength`, in (0, 1], is
-  /// to the end that the tokenizer says. split(line) where there is one way only.
+  /// The tokens of a line, drawn at random from the ways to split it; split(line) where there is one way only. What
+  /// `strength`, from 0 to 1, means is for the tokenizer to say: see SubwordSampler.
   virtual std::vector<std::string> sample(std::string_view line, double strength, Random& random) const;
 
   /// The line that splits into these tokens. Any tokens are accepted, as a model may write what no text

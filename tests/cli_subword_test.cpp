@@ -104,4 +104,7 @@ TEST_CASE("what cannot be is said in one line, and a small text is warned of") {
   CHECK(small.code == 0);
   CHECK(contains(small.out, "warning: the training text gives "));
   CHECK(contains(small.out, "subwords, fewer than data.max_vocabulary (30,000)"));
+  CHECK(
+      run_weft({"bench", "step", "subwords.json", "--rounds", "1", "--set", "bench.target_tokens=50", "--json"}).code ==
+      0);
 }

@@ -42,7 +42,7 @@ std::map<Strings, double> drawn(const SubwordSampler& sampler, const std::string
 TEST_CASE("unigram: a segmentation is drawn in proportion to a power of its probability") {
   SubwordProto model;
   const auto add = [&](const char* text, double p) {
-    model.pieces.push_back({text, static_cast<float>(std::log(p)), SubwordPiece::kNormal});
+    model.pieces.push_back({text, static_cast<float>(std::log(p)), SubwordType::kNormal});
   };
   add("a", 0.2);
   add("b", 0.1);
@@ -50,7 +50,7 @@ TEST_CASE("unigram: a segmentation is drawn in proportion to a power of its prob
   add("ab", 0.3);
   add("bc", 0.2);
   add("abc", 0.1);
-  model.pieces.push_back({"ca", 0, SubwordPiece::kUserDefined});  // takes no part
+  model.pieces.push_back({"ca", 0, SubwordType::kUserDefined});  // takes no part
   const SubwordSampler sampler(model);
   for (const double strength : {0.3, 1.0}) {
     const std::map<Strings, double> weights = {{{"a", "b", "c"}, std::pow(0.2 * 0.1 * 0.1, strength)},
@@ -71,7 +71,7 @@ TEST_CASE("bpe: merges are made by rank, and each is left out with the given pro
   model.kind = "bpe";
   float score = 0;
   for (const char* text : {"bc", "ab", "abc", "a", "b", "c"}) {
-    model.pieces.push_back({text, score--, SubwordPiece::kNormal});
+    model.pieces.push_back({text, score--, SubwordType::kNormal});
   }
   const SubwordSampler sampler(model);
   CHECK(drawn(sampler, "abc", 0) == std::map<Strings, double>{{{"abc"}, drawn(sampler, "abc", 0).begin()->second}});

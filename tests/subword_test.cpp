@@ -252,6 +252,36 @@ TEST_CASE("very little text is no trouble") {
   }
 }
 
+TEST_CASE("any text of a few characters can be learned from, or is refused, and stays as it is") {
+  int learned = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    Random random(seed);
+    const std::uint64_t letters = 1 + random.below(6);
+    Strings lines(1 + random.below(12));
+    for (std::string& line : lines) {
+      for (std::uint64_t n = random.below(40); n > 0; --n) {
+        const std::uint64_t what = random.below(16);
+        line += what == 0   ? " "
+                : what == 1 ? "\xE2\x96\x81"
+                : what == 2 ? "<s>"
+                : what == 3 ? "\xE4\xB8\xAD"
+                            : std::string(1, static_cast<char>('a' + random.below(letters)));
+      }
+    }
+    const SubwordOptions options{kKinds[random.below(2)], static_cast<Index>(5 + random.below(400)),
+                                 random.below(3) == 0};
+    try {
+      const SubwordTokenizer tokenizer(model_of(train(lines, options)), false);
+      ++learned;
+      for (const std::string& line : lines) CHECK(tokenizer.normalise(line) == normalise_text(line, false));
+    } catch (const ConfigError&) {  // too few pieces for the characters
+    } catch (const DataError& error) {
+      CHECK(contains(error.what(), "is blank"));
+    }
+  }
+  CHECK(learned > 75);
+}
+
 TEST_CASE("character_coverage leaves out the rarest characters") {
   Strings lines(2000, "ab ba");
   lines.push_back("xyz");
