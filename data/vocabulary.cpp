@@ -137,6 +137,9 @@ std::uint64_t Vocabulary::content_hash() const {
     for (const char c : token) mix(c);
     mix('\n');  // no entry has one, so entries cannot run together
   }
+  if (subwords_ != nullptr) {
+    for (const char c : subwords_->bytes()) mix(c);
+  }
   return hash;
 }
 

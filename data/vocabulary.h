@@ -91,7 +91,8 @@ class Vocabulary {
   /// The number of ids, specials included.
   Index size() const { return static_cast<Index>(tokens_.size()); }
 
-  /// A number that two vocabularies share only if their entries are the same: 64-bit FNV-1a over the entries.
+  /// A number that two vocabularies share only if their entries, and the subword models behind them, are the same: 64-bit
+  /// FNV-1a over both.
   std::uint64_t content_hash() const;
 
  private:

@@ -278,8 +278,10 @@ DataReport check_data(const Config& config, Index limit) {
     });
     result.source_vocabulary = vocabularies.source.size();
     result.target_vocabulary = vocabularies.target.size();
-    const auto source_tokenizer = make_tokenizer(config.data.tokenizer, config.data.lowercase);
-    const auto target_tokenizer = make_tokenizer(config.data.tokenizer, config.data.lowercase);
+    const auto source_tokenizer =
+        make_tokenizer(config.data.tokenizer, config.data.lowercase, vocabularies.source.subwords());
+    const auto target_tokenizer =
+        make_tokenizer(config.data.tokenizer, config.data.lowercase, vocabularies.target.subwords());
     const TextEncoder source{*source_tokenizer, vocabularies.source}, target{*target_tokenizer, vocabularies.target};
     measure(train, source, target);
     for (Subject& other : others) measure(other, source, target);

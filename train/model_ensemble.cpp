@@ -13,7 +13,11 @@ namespace {
 /// Throws ConfigError for the first entry in which two vocabularies differ.
 void require_same(const Vocabulary& a, const Vocabulary& b, const std::string& side, const std::string& first,
                   const std::string& second) {
-  if (a.tokens() == b.tokens()) return;
+  if (a.tokens() == b.tokens()) {
+    if (a.content_hash() == b.content_hash()) return;
+    throw ConfigError(fmt::format(
+        "{} and {}: their {} subword models differ; use checkpoints trained with the same model", first, second, side));
+  }
   const auto shorter = static_cast<std::size_t>(std::min(a.size(), b.size()));
   const auto difference = static_cast<std::size_t>(
       std::mismatch(a.tokens().begin(), a.tokens().begin() + static_cast<std::ptrdiff_t>(shorter), b.tokens().begin())
