@@ -120,7 +120,8 @@ TEST_CASE("an unknown key is an error with a suggestion") {
   CHECK(parse_error(R"({"schedule": {"warmup": 2}})") ==
         "a.json:1: schedule.warmup is not a known key; did you mean schedule.warmup_steps?");
   CHECK(parse_error(R"({"schedule": {"lr": 2}})") ==
-        "a.json:1: schedule.lr is not a known key; schedule has name, warmup_steps, final_ratio");
+        "a.json:1: schedule.lr is not a known key; schedule has name, warmup_steps, final_ratio, factor, "
+        "patience");
   CHECK(parse_error(R"({"x": {"y": [1, {"model": 3}]}})") ==
         "a.json:1: x is not a known key; the sections are data, model, optimizer, schedule, training, "
         "decoding, bench");
@@ -165,8 +166,8 @@ TEST_CASE("an impossible value is an error that names the rule") {
         "a.json:1: training.seed is 9007199254740993; must be at least 0 and at most 9007199254740991");
   CHECK(parse_error(R"({"schedule": {"name": "cosin"}})") ==
         "a.json:1: schedule.name is \"cosin\"; must be one of \"constant\", \"noam\", \"inverse_sqrt\", "
-        "\"cosine\" or "
-        "\"linear\"; did you mean \"cosine\"?");
+        "\"cosine\", "
+        "\"linear\" or \"plateau\"; did you mean \"cosine\"?");
   CHECK(model(R"("activation": "tanh")") ==
         "a.json:1: model.activation is \"tanh\"; must be one of \"relu\", \"gelu\" or \"silu\"");
 }
@@ -191,6 +192,15 @@ TEST_CASE("values that do not go together are errors") {
   CHECK(parse_error(R"({"schedule": {"warmup_steps": 0, "name": "cosine"}})") == "no error");
   CHECK(parse_error(R"({"data": {"task": "copy", "test_source": "x"}})") ==
         "a.json: data.task is \"copy\" and data also names files; leave out one of the two");
+}
+
+TEST_CASE("the dropout of embeddings is a probability or follows model.dropout") {
+  CHECK(with({"model.embedding_dropout=0"}).model.embedding_dropout == 0);
+  CHECK(with({"model.embedding_dropout=-1"}).model.embedding_dropout == -1);
+  CHECK(
+      parse_error("{}", {"model.embedding_dropout=-0.5"}) ==
+      "--set model.embedding_dropout=-0.5: model.embedding_dropout is -0.5; must be at least 0 and below 1, or -1 for "
+      "model.dropout");
 }
 
 TEST_CASE("a setting that would have no effect is an error") {

@@ -8,6 +8,7 @@
 
 #include "weft/core/error.h"
 #include "weft/core/safetensors.h"
+#include "weft/train/validation_history.h"
 
 namespace weft {
 namespace {
@@ -125,11 +126,7 @@ void read_parameters(const SafetensorsFile& file, ParameterSet& parameters) {
 
 double best_score(const TrainingState& state, const std::string& metric) {
   for (const ValidationEntry& v : state.validations) {
-    if (v.step != state.best_step) continue;
-    return metric == "bleu"             ? v.bleu
-           : metric == "exact_match"    ? v.exact_match
-           : metric == "token_accuracy" ? v.token_accuracy
-                                        : v.loss;
+    if (v.step == state.best_step) return score_of(v, metric);
   }
   return kNotANumber;
 }

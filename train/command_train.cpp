@@ -1,11 +1,7 @@
 // weft train: from a configuration to checkpoints in a run folder.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -13,11 +9,13 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
-#include "weft/core/safetensors.h"
 #include "weft/train/commands.h"
+#include "weft/train/kept_checkpoints.h"
 #include "weft/train/run_data.h"
+#include "weft/train/run_folder.h"
 #include "weft/train/text_format.h"
 #include "weft/train/trainer.h"
+#include "weft/train/validation_history.h"
 
 namespace weft {
 namespace {
@@ -27,58 +25,6 @@ namespace fs = std::filesystem;
 volatile std::sig_atomic_t stop_signal = 0;
 
 void note_signal(int signal) { stop_signal = signal; }
-
-/// Makes the run folder if it is missing.
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error || ::access(folder.c_str(), W_OK | X_OK) != 0) {
-    throw DataError(fmt::format("{}: cannot be used as run folder ({}); choose another with --run", folder.string(),
-                                error ? error.message() : std::strerror(errno)));
-  }
-}
-
-/// Removes what killed processes left in the run folder and, for a fresh start, the files of an earlier run.
-void clean_folder(const fs::path& folder, bool fresh) {
-  for (const char* name : {"last.safetensors", "best.safetensors", "log.jsonl", "config.json"}) {
-    remove_leftovers(folder / name);
-    std::error_code error;
-    if (fresh) fs::remove(folder / name, error);
-    if (error) throw Error(fmt::format("{}: cannot remove ({})", (folder / name).string(), error.message()));
-  }
-}
-
-/// Holds a run folder for this process, until it ends in whatever way.
-class FolderLock {
- public:
-  explicit FolderLock(const fs::path& folder) : file_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    // A file system without locks is no reason not to train.
-    if (file_ >= 0 && ::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      ::close(file_);
-      throw DataError(
-          fmt::format("{}: another weft train is at work there; wait for it, or choose another folder with --run",
-                      folder.string()));
-    }
-  }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-  ~FolderLock() {
-    if (file_ >= 0) ::close(file_);
-  }
-
- private:
-  int file_;
-};
-
-/// Whether the best checkpoint of a run can be read.
-bool is_whole(const fs::path& best) {
-  try {
-    SafetensorsFile::open(best, {.require_checksum = true});
-    return true;
-  } catch (const CheckpointError&) {
-    return false;
-  }
-}
 
 /// Throws unless a run made with `before` may go on with `now`.
 void require_same(const Config& before, Config now, const fs::path& folder) {
@@ -111,6 +57,14 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
+/// Why a run ended before its last step, to go after the step at which it did; empty if it made all.
+std::string reason(TrainingEnd end, const TrainingState& state, const TrainingConfig& training) {
+  if (end != TrainingEnd::kOutOfPatience) return "";
+  return fmt::format(" of {}: {} {} without a better {}", training.steps,
+                     validations_without_better(state.validations, training.best_metric),
+                     training.patience == 1 ? "validation" : "validations in a row", training.best_metric);
+}
+
 /// The command that takes this run up again.
 std::string same_command(const Arguments& arguments) {
   std::string text = "weft train " + quoted(arguments.only_positional());
@@ -131,14 +85,14 @@ int train(const Arguments& arguments, const Registry& registry) {
   const fs::path folder = arguments.text("run", (fs::path("runs") / config_file.stem()).string());
   const fs::path last = folder / "last.safetensors";
   Checkpoint checkpoint;
-  std::error_code no_folder;  // make_folder says why
+  std::error_code no_folder;  // make_run_folder says why
   const bool resumes = !arguments.has("fresh") && fs::exists(last, no_folder);
   if (resumes) {
     checkpoint = load_checkpoint(last, registry);
     require_same(checkpoint.model->config(), config, folder);
-    if (checkpoint.state.step >= config.training.steps) {
-      progress.line(fmt::format("{} is trained to its end, step {}; use --fresh to train anew", folder.string(),
-                                checkpoint.state.step));
+    if (const auto end = training_end(checkpoint.state, config.training)) {
+      progress.line(fmt::format("{} is trained to its end, step {}{}; use --fresh to train anew", folder.string(),
+                                checkpoint.state.step, reason(*end, checkpoint.state, config.training)));
       return 0;
     }
   }
@@ -164,11 +118,13 @@ int train(const Arguments& arguments, const Registry& registry) {
                     folder.string()));
   }
   checkpoint.state.data_hash = hash;
+  TrainingData data{std::move(train.corpus), std::move(valid.corpus),
+                    first_lines(valid_text, config.training.validation_sentences)};
 
   // Nothing was written up to here: a mistake in what was given leaves no trace and costs no earlier run.
-  make_folder(folder);
+  make_run_folder(folder);
   const FolderLock lock(folder);
-  clean_folder(folder, arguments.has("fresh"));
+  clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), arguments.has("fresh"));
   if (!resumes) {
     text.write_task(folder / "data");
     write_file(folder / "config.json", config_json(config));
@@ -180,10 +136,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   progress.line("training text    " + train.report.summary());
   progress.line("validation text  " + valid.report.summary());
   const Index train_tokens = train.report.source_tokens + train.report.target_tokens;
-  Trainer trainer(
-      model, checkpoint.state,
-      {std::move(train.corpus), std::move(valid.corpus), first_lines(valid_text, config.training.validation_sentences)},
-      folder, progress);
+  Trainer trainer(model, checkpoint.state, std::move(data), folder, progress);
   progress.line(fmt::format("vocabulary       {} source, {} target tokens",
                             format_count(model.source_vocabulary().size()),
                             format_count(model.target_vocabulary().size())));
@@ -204,6 +157,9 @@ int train(const Arguments& arguments, const Registry& registry) {
     return 128 + stop_signal;
   }
   const fs::path best = folder / "best.safetensors";
+  if (const std::string why = reason(end, trainer.state(), config.training); !why.empty()) {
+    progress.line(fmt::format("ended at step {}{}", trainer.state().step, why));
+  }
   progress.line(fmt::format("done in {}; best checkpoint: {} (step {}, {} {:.4g})",
                             format_duration(trainer.elapsed_seconds()), best.string(), trainer.state().best_step,
                             config.training.best_metric, best_score(trainer.state(), config.training.best_metric)));

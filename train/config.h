@@ -53,6 +53,8 @@ struct ScheduleConfig {
   std::string name = "inverse_sqrt";
   Index warmup_steps = 400;
   double final_ratio = 0.0;
+  double factor = 0.5;
+  Index patience = 2;
 };
 
 /// How long to train, on how much at once, and when to look at the result.
@@ -67,6 +69,9 @@ struct TrainingConfig {
   Index save_every = 0;
   Index validation_sentences = 0;
   std::string best_metric = "loss";
+  Index patience = 0;
+  Index keep_best = 1;
+  Index keep_last = 0;
   Index samples = 3;
   Index threads = 0;
 };

@@ -78,7 +78,9 @@ void add_model(ConfigTable& table) {
   key("decoder_layers", &S::decoder_layers, {.at_least = 1, .at_most = 1000}, "Layers of the decoder.");
   key("d_feed_forward", &S::d_feed_forward, {.at_least = 1}, "Width inside the feed-forward layers.");
   key("dropout", &S::dropout, {.at_least = 0, .below = 1},
-      "Probability that training drops an element of an embedding or of what a sublayer adds.");
+      "Probability that training drops an element of what a sublayer adds.");
+  key("embedding_dropout", &S::embedding_dropout, {.at_least = -1, .below = 1},
+      "The same for embeddings with their positions; -1 for that of `dropout`.");
   key("attention_dropout", &S::attention_dropout, {.at_least = 0, .below = 1}, "The same for attention weights.");
   key("activation_dropout", &S::activation_dropout, {.at_least = 0, .below = 1},
       "The same inside the feed-forward layers.");
@@ -122,13 +124,17 @@ void add_optimizer(ConfigTable& table) {
 void add_schedule(ConfigTable& table) {
   const Rows key(table, "schedule", &Config::schedule, "How the learning rate changes from update to update.");
   using S = ScheduleConfig;
-  key("name", &S::name, {.one_of = {"constant", "noam", "inverse_sqrt", "cosine", "linear"}},
+  key("name", &S::name, {.one_of = {"constant", "noam", "inverse_sqrt", "cosine", "linear", "plateau"}},
       "Shape of the learning rate after warm-up.");
   key("warmup_steps", &S::warmup_steps, {.at_least = 0},
       "Updates in which the learning rate rises from 0; `noam` and `inverse_sqrt` need at least 1.");
   key("final_ratio", &S::final_ratio,
-      {.at_least = 0, .at_most = 1, .only_with = {"schedule.name", {"cosine", "linear"}}},
-      "Learning rate of the last update, as a fraction of the highest.");
+      {.at_least = 0, .at_most = 1, .only_with = {"schedule.name", {"cosine", "linear", "plateau"}}},
+      "Learning rate of the last update, with `plateau` the lowest of all, as a fraction of the highest.");
+  key("factor", &S::factor, {.above = 0, .below = 1, .only_with = {"schedule.name", {"plateau"}}},
+      "What a plateau multiplies the learning rate by.");
+  key("patience", &S::patience, {.at_least = 1, .only_with = {"schedule.name", {"plateau"}}},
+      "Validations in a row that make a plateau, none of them better by `training.best_metric` than the best before.");
 }
 
 void add_training(ConfigTable& table) {
@@ -150,6 +156,13 @@ void add_training(ConfigTable& table) {
       "Validation sentences that are translated, by greedy search, to measure BLEU and exact matches; 0 for all.");
   key("best_metric", &S::best_metric, {.one_of = {"loss", "bleu", "exact_match", "token_accuracy"}},
       "Validation result that decides which checkpoint is the best; of equal ones the last.");
+  key("patience", &S::patience, {.at_least = 0},
+      "Validations in a row without a better result, by `best_metric`, that end the run; 0 to make all `steps`.");
+  key("keep_best", &S::keep_best, {.at_least = 1},
+      "Best validations whose checkpoints are kept, if more than 1 as `step-<step>.safetensors`; the best of all is "
+      "`best.safetensors` anyway.");
+  key("keep_last", &S::keep_last, {.at_least = 0},
+      "Last validations whose checkpoints are kept as `step-<step>.safetensors`.");
   key("samples", &S::samples, {.at_least = 0}, "Translations shown at each validation.");
   key("threads", &S::threads, {.at_least = 0, .at_most = 1024},
       "Threads to compute with; 0 for one on each core. Results do not depend on it.");
@@ -199,6 +212,11 @@ void add_checks(ConfigTable& table) {
     if (c.data.max_length < c.model.max_length) return "";
     return fmt::format("data.max_length ({}) must be below model.max_length ({}), to leave room for the end token",
                        c.data.max_length, c.model.max_length);
+  });
+  check({"model.embedding_dropout"}, [](const Config& c) -> std::string {
+    const double rate = c.model.embedding_dropout;
+    if (rate >= 0 || rate == -1) return "";
+    return fmt::format("model.embedding_dropout is {}; must be at least 0 and below 1, or -1 for model.dropout", rate);
   });
   check({"schedule.name", "schedule.warmup_steps"}, [](const Config& c) -> std::string {
     const std::string& name = c.schedule.name;

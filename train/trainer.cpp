@@ -8,7 +8,9 @@
 
 #include "weft/core/error.h"
 #include "weft/core/memory.h"
+#include "weft/train/kept_checkpoints.h"
 #include "weft/train/translate.h"
+#include "weft/train/validation_history.h"
 
 namespace weft {
 namespace {
@@ -21,6 +23,13 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 Index target_tokens(const Batch& batch) { return batch.target_rows.rows(); }
 
 }  // namespace
+
+std::optional<TrainingEnd> training_end(const TrainingState& state, const TrainingConfig& training) {
+  if (state.step >= training.steps) return TrainingEnd::kDone;
+  const bool impatient =
+      training.patience > 0 && validations_without_better(state.validations, training.best_metric) >= training.patience;
+  return impatient ? std::optional(TrainingEnd::kOutOfPatience) : std::nullopt;
+}
 
 Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data, fs::path folder, Progress& progress)
     : model_(model),
@@ -40,6 +49,11 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
                                       last.string(), state_.next_batch, epoch_.size()));
   }
   if (state_.step > 0) load_optimizer(last, step_.optimizer());
+  note_plateaus();
+}
+
+void Trainer::note_plateaus() {
+  step_.set_plateaus(plateaus(state_.validations, config().best_metric, model_.config().schedule.patience));
 }
 
 double Trainer::elapsed_seconds() const { return log_.kept_seconds() + now() - started_; }
@@ -126,9 +140,9 @@ void Trainer::validate() {
   state_.best_step = state_.step;
   const double score = best_score(state_, config().best_metric);
   // Of equal results the last counts: its learning rate was lower.
-  const bool improved =
-      std::isnan(best_before) || (config().best_metric == "loss" ? score <= best_before : score >= best_before);
+  const bool improved = !is_better(config().best_metric, best_before, score);
   if (!improved) state_.best_step = best_step_before;
+  note_plateaus();
   log_.write(entry);
 
   progress_.line(
@@ -142,6 +156,9 @@ void Trainer::validate() {
     progress_.line(fmt::format("  reference  {}", data_.valid_text.target[i]));
     progress_.line(fmt::format("  output     {}", result.translations[i]));
   }
+  if (kept_steps(state_.validations, config()).count(state_.step) > 0) {
+    save_checkpoint(step_checkpoint(folder_, state_.step), model_, state_, nullptr);
+  }
   if (improved) save_checkpoint(folder_ / "best.safetensors", model_, state_, nullptr);
   logged_at_ += now() - began;  // the speed counts training alone
 }
@@ -154,16 +171,18 @@ void Trainer::save_last() {
 TrainingEnd Trainer::run(const volatile int& stop) {
   started_ = logged_at_ = now();
   reset_peak_memory();
-  while (state_.step < config().steps) {
+  std::optional<TrainingEnd> end = training_end(state_, config());
+  while (!end) {
     log(update());
-    const bool last = state_.step == config().steps;
-    const bool validates = last || state_.step % config().validate_every == 0;
+    const bool validates = state_.step == config().steps || state_.step % config().validate_every == 0;
     if (validates) validate();
     const bool saves = validates || (config().save_every > 0 && state_.step % config().save_every == 0);
     if (saves || stop != 0) save_last();
-    if (stop != 0 && !last) return TrainingEnd::kStopped;
+    if (validates) remove_step_checkpoints(folder_, kept_steps(state_.validations, config()));
+    end = training_end(state_, config());
+    if (!end && stop != 0) end = TrainingEnd::kStopped;
   }
-  return TrainingEnd::kDone;
+  return *end;
 }
 
 }  // namespace weft

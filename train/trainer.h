@@ -1,8 +1,10 @@
-// The training loop. What an update does depends on the configuration, the text and the update's number alone, so that a
-// run stopped anywhere and taken up again ends with checkpoints of the same bytes as one never stopped.
+// The training loop. What an update does depends on the configuration, the text, the update's number and the validations
+// before it alone, so that a run stopped anywhere and taken up again ends with checkpoints of the same bytes as one never
+// stopped.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "weft/data/batch.h"
@@ -19,13 +21,16 @@ struct TrainingData {
   ParallelText valid_text;  ///< the lines that are translated at each validation
 };
 
-/// Why run() came back.
-enum class TrainingEnd { kDone, kStopped };
+/// Why run() came back: all steps are made, validations have not got better for long enough, or it was told to.
+enum class TrainingEnd { kDone, kOutOfPatience, kStopped };
+
+/// Why a run that stands there is over; nothing if it is not.
+std::optional<TrainingEnd> training_end(const TrainingState& state, const TrainingConfig& training);
 
 /// Trains a model in a run folder, from wherever `state` stands.
 class Trainer {
  public:
-  /// Files written: log.jsonl, last.safetensors, best.safetensors. With a state of step 0 the log starts anew; else the
+  /// Files written: log.jsonl, last.safetensors, best.safetensors, and step checkpoints (see kept_checkpoints.h). With a state of step 0 the log starts anew; else the
   /// optimizer's state is read from last.safetensors. Throws CheckpointError if the state does not fit the text.
   Trainer(TranslationModel& model, TrainingState state, TrainingData data, std::filesystem::path folder,
           Progress& progress);
@@ -36,7 +41,7 @@ class Trainer {
   /// forward and backward.
   Index measure_peak_memory();
 
-  /// Trains until the configured number of steps, or until `stop` is true after an update; either way `last` is saved.
+  /// Trains until training_end() gives a reason, or until `stop` is true after an update; either way `last` is saved.
   /// Throws Error when a loss, a gradient or a parameter is not a finite number; the checkpoints then stay as they were.
   TrainingEnd run(const volatile int& stop);
 
@@ -51,6 +56,7 @@ class Trainer {
   void require_finite_parameters();
   void validate();
   void save_last();
+  void note_plateaus();
 
   const TrainingConfig& config() const { return model_.config().training; }
 

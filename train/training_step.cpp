@@ -19,7 +19,8 @@ TrainingStep::TrainingStep(TranslationModel& model)
     : model_(model),
       schedule_{model.config().schedule.name,        model.config().schedule.warmup_steps,
                 model.config().training.steps,       model.config().optimizer.learning_rate,
-                model.config().schedule.final_ratio, model.config().model.d_model},
+                model.config().schedule.final_ratio, model.config().model.d_model,
+                model.config().schedule.factor,      0},
       optimizer_(make_optimizer(
           {model.config().optimizer.name, model.config().optimizer.beta1, model.config().optimizer.beta2,
            model.config().optimizer.epsilon, model.config().optimizer.weight_decay, model.config().optimizer.momentum},

@@ -36,6 +36,9 @@ class TrainingStep {
   /// `number` of update `step` has dropout of its own.
   double add_gradients(const Batch& batch, real factor, Index step, Index number);
 
+  /// Tells the schedule how many plateaus the validations have shown so far.
+  void set_plateaus(Index count) { schedule_.plateaus = count; }
+
   Optimizer& optimizer() { return *optimizer_; }
 
   /// Adds up from now on where the time goes, until given null.
