@@ -18,8 +18,8 @@ namespace weft {
 namespace {
 
 std::vector<Command> commands() {
-  return {train_command(),  evaluate_command(), translate_command(), inspect_command(),
-          config_command(), data_command(),     bench_command()};
+  return {train_command(),   evaluate_command(), translate_command(), average_command(),
+          inspect_command(), config_command(),   data_command(),      bench_command()};
 }
 
 std::string general_help(const std::vector<Command>& all) {

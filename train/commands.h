@@ -18,6 +18,7 @@ struct Command {
 Command train_command();
 Command evaluate_command();
 Command translate_command();
+Command average_command();
 Command inspect_command();
 Command config_command();
 Command data_command();
