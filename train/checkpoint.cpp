@@ -16,6 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "1";
+constexpr const char* kAverage = "average.values";
 constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<Index> lengths(const Shape& shape) {
@@ -122,6 +123,15 @@ void read_parameters(const SafetensorsFile& file, ParameterSet& parameters) {
   }
 }
 
+/// Reads what training goes on with.
+void read_state(const SafetensorsFile& file, const std::string& key, std::span<real> values) {
+  if (file.find(key) == nullptr) {
+    throw CheckpointError(
+        fmt::format("{}: no tensor {}; training can go on from a last.safetensors only", file.path().string(), key));
+  }
+  file.read(key, values);
+}
+
 }  // namespace
 
 double best_score(const TrainingState& state, const std::string& metric) {
@@ -134,7 +144,7 @@ double best_score(const TrainingState& state, const std::string& metric) {
 std::string training_json(const TrainingState& state) { return to_json(state).dump(); }
 
 void save_checkpoint(const std::filesystem::path& path, TranslationModel& model, const TrainingState& state,
-                     Optimizer* optimizer) {
+                     Optimizer* optimizer, std::span<const real> average) {
   SafetensorsWriter writer;
   const Config& config = model.config();
   writer.set_metadata("weft.format", kFormat);
@@ -155,6 +165,7 @@ void save_checkpoint(const std::filesystem::path& path, TranslationModel& model,
       writer.add("optimizer." + name, {static_cast<Index>(buffer.size())}, std::span<const real>(buffer));
     }
   }
+  if (!average.empty()) writer.add(kAverage, {static_cast<Index>(average.size())}, average);
   writer.write(path);
 }
 
@@ -176,14 +187,11 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& re
 
 void load_optimizer(const std::filesystem::path& path, Optimizer& optimizer) {
   const SafetensorsFile file = open(path);
-  for (const auto& [name, buffer] : optimizer.state()) {
-    const std::string key = "optimizer." + name;
-    if (file.find(key) == nullptr) {
-      throw CheckpointError(
-          fmt::format("{}: no tensor {}; training can go on from a last.safetensors only", path.string(), key));
-    }
-    file.read(key, buffer);
-  }
+  for (const auto& [name, buffer] : optimizer.state()) read_state(file, "optimizer." + name, buffer);
+}
+
+void load_average(const std::filesystem::path& path, std::span<real> average) {
+  read_state(open(path), kAverage, average);
 }
 
 }  // namespace weft

@@ -4,11 +4,13 @@
 //
 // Metadata: "weft.format" ("1"), "weft.config" (resolved JSON), "weft.source_vocabulary" and "weft.target_vocabulary"
 // (JSON arrays), "weft.training" (JSON: where training stood), "weft.step", "weft.seed", "weft.best_score".
-// Tensors: the parameters; with an optimizer also "optimizer.<state>", flat, in the order of ParameterSet::values().
+// Tensors: the parameters; with an optimizer also "optimizer.<state>", flat, in the order of ParameterSet::values(), and
+// likewise the moving average of the parameters, "average.values", if there is one.
 #pragma once
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "weft/optim/optimizer.h"
@@ -36,9 +38,10 @@ double best_score(const TrainingState& state, const std::string& metric);
 /// validations.
 std::string training_json(const TrainingState& state);
 
-/// Writes a checkpoint, with the optimizer's state unless `optimizer` is null.
+/// Writes a checkpoint, with the optimizer's state unless `optimizer` is null, and the parameters' moving average unless it
+/// is empty.
 void save_checkpoint(const std::filesystem::path& path, TranslationModel& model, const TrainingState& state,
-                     Optimizer* optimizer);
+                     Optimizer* optimizer, std::span<const real> average = {});
 
 /// What a checkpoint holds, without the optimizer's state.
 struct Checkpoint {
@@ -52,5 +55,8 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& re
 
 /// Reads the optimizer's state of a checkpoint. Throws CheckpointError if it has none or another kind.
 void load_optimizer(const std::filesystem::path& path, Optimizer& optimizer);
+
+/// Reads the moving average of a checkpoint. Throws CheckpointError if it has none of that size.
+void load_average(const std::filesystem::path& path, std::span<real> average);
 
 }  // namespace weft

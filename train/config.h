@@ -72,6 +72,7 @@ struct TrainingConfig {
   Index patience = 0;
   Index keep_best = 1;
   Index keep_last = 0;
+  double ema_decay = 0;
   Index samples = 3;
   Index threads = 0;
 };

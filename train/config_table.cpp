@@ -163,6 +163,9 @@ void add_training(ConfigTable& table) {
       "`best.safetensors` anyway.");
   key("keep_last", &S::keep_last, {.at_least = 0},
       "Last validations whose checkpoints are kept as `step-<step>.safetensors`.");
+  key("ema_decay", &S::ema_decay, {.at_least = 0, .below = 1},
+      "Decay of a moving average of the parameters, for example 0.999, which validations and the checkpoints that they "
+      "leave then have in the parameters' place; 0 for none. `last.safetensors` has both.");
   key("samples", &S::samples, {.at_least = 0}, "Translations shown at each validation.");
   key("threads", &S::threads, {.at_least = 0, .at_most = 1024},
       "Threads to compute with; 0 for one on each core. Results do not depend on it.");

@@ -20,6 +20,20 @@ namespace fs = std::filesystem;
 /// Seconds of a clock that never goes back.
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+/// Exchanges two buffers for as long as it lives.
+class Exchanged {
+ public:
+  Exchanged(std::span<real> a, std::span<real> b) : a_(a), b_(b) { exchange(); }
+  Exchanged(const Exchanged&) = delete;
+  Exchanged& operator=(const Exchanged&) = delete;
+  ~Exchanged() { exchange(); }
+
+ private:
+  void exchange() { std::swap_ranges(a_.begin(), a_.end(), b_.begin()); }
+
+  std::span<real> a_, b_;
+};
+
 Index target_tokens(const Batch& batch) { return batch.target_rows.rows(); }
 
 }  // namespace
@@ -48,7 +62,15 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
     throw CheckpointError(fmt::format("{}: it stands at batch {} of an epoch that has {}; use --fresh to start anew",
                                       last.string(), state_.next_batch, epoch_.size()));
   }
-  if (state_.step > 0) load_optimizer(last, step_.optimizer());
+  const TrainingConfig& training = config();
+  if (training.ema_decay > 0) {
+    const Tensor values = model_.parameters().values();
+    average_.emplace(training.ema_decay, values.values());
+  }
+  if (state_.step > 0) {
+    load_optimizer(last, step_.optimizer());
+    if (average_) load_average(last, average_->values());
+  }
   note_plateaus();
 }
 
@@ -83,20 +105,16 @@ std::vector<Index> Trainer::next_sentences() {
 }
 
 UpdateResult Trainer::update() {
-  // Only the sentences' numbers of all batches are held at once; the loss needs the tokens of the whole update.
   std::vector<std::vector<Index>> batches;
-  Index tokens = 0;
-  for (Index i = 0; i < config().accumulate; ++i) {
-    batches.push_back(next_sentences());
-    for (const Index sentence : batches.back()) tokens += data_.train.target.length(sentence) + 1;  // with </s>
-  }
-  Batch batch;
-  const UpdateResult result = step_.run(state_.step, config().accumulate, tokens, [&](Index i) -> const Batch& {
-    return batch = make_batch(data_.train, batches[static_cast<std::size_t>(i)]);
-  });
+  for (Index i = 0; i < config().accumulate; ++i) batches.push_back(next_sentences());
+  const UpdateResult result = step_.run_on(data_.train, batches, state_.step);
   ++state_.step;
-  state_.loss_sum += result.loss * static_cast<double>(tokens);
-  state_.loss_tokens += tokens;
+  if (average_) {
+    const Tensor values = model_.parameters().values();
+    average_->update(values.values(), state_.step);
+  }
+  state_.loss_sum += result.loss * static_cast<double>(result.tokens);
+  state_.loss_tokens += result.tokens;
   return result;
 }
 
@@ -125,6 +143,13 @@ void Trainer::require_finite_parameters() {
 
 void Trainer::validate() {
   require_finite_parameters();
+  if (!average_) return validate_as_is();
+  Tensor values = model_.parameters().values();
+  const Exchanged exchanged(values.values(), average_->values());
+  validate_as_is();
+}
+
+void Trainer::validate_as_is() {
   const double began = now();
   const DecodingConfig& decoding = model_.config().decoding;
   const LossResult loss = evaluate_loss(model_, data_.valid, config().batch_tokens);
@@ -165,7 +190,8 @@ void Trainer::validate() {
 
 void Trainer::save_last() {
   require_finite_parameters();
-  save_checkpoint(folder_ / "last.safetensors", model_, state_, &step_.optimizer());
+  save_checkpoint(folder_ / "last.safetensors", model_, state_, &step_.optimizer(),
+                  average_ ? std::as_const(*average_).values() : std::span<const real>());
 }
 
 TrainingEnd Trainer::run(const volatile int& stop) {

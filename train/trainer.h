@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/data/batch.h"
+#include "weft/optim/moving_average.h"
 #include "weft/train/checkpoint.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/progress.h"
@@ -54,7 +55,9 @@ class Trainer {
   UpdateResult update();
   void log(const UpdateResult& update);
   void require_finite_parameters();
+  /// Validates with the moving average, if there is one, in the place of the parameters.
   void validate();
+  void validate_as_is();
   void save_last();
   void note_plateaus();
 
@@ -69,6 +72,7 @@ class Trainer {
   BatchPlan plan_;
   std::vector<std::vector<Index>> epoch_;  // the batches of epoch state_.epoch
   std::size_t first_epoch_batches_;
+  std::optional<MovingAverage> average_;  // with training.ema_decay
   RunLog log_;
   double started_ = 0;
   double logged_at_ = 0;

@@ -67,4 +67,15 @@ UpdateResult TrainingStep::run(Index step, Index batches, Index tokens, Function
   return {loss, norm, rate, tokens};
 }
 
+UpdateResult TrainingStep::run_on(const Corpus& corpus, const std::vector<std::vector<Index>>& batches, Index step) {
+  // Only the sentences' numbers of all batches are held at once; the loss needs the tokens of the whole update.
+  Index tokens = 0;
+  for (const auto& sentences : batches) {
+    for (const Index sentence : sentences) tokens += corpus.target.length(sentence) + 1;  // with </s>
+  }
+  Batch batch;
+  return run(step, static_cast<Index>(batches.size()), tokens,
+             [&](Index i) -> const Batch& { return batch = make_batch(corpus, batches[static_cast<std::size_t>(i)]); });
+}
+
 }  // namespace weft
