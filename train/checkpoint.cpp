@@ -41,6 +41,7 @@ Json to_json(const TrainingState& state) {
           {"loss_sum", state.loss_sum},
           {"loss_tokens", state.loss_tokens},
           {"best_step", state.best_step},
+          {"out_of_time", state.out_of_time},
           {"data_hash", state.data_hash},
           {"validations", validations}};
 }
@@ -67,6 +68,7 @@ TrainingState training_state(const Json& json, const std::string& file) {
                       .loss_tokens = whole(json, "loss_tokens", kMost),
                       .validations = {},
                       .best_step = whole(json, "best_step", step),
+                      .out_of_time = json.value("out_of_time", false),  // older checkpoints have none
                       .data_hash = whole(json, "data_hash", std::numeric_limits<std::uint64_t>::max())};
   for (const Json& v : json.at("validations")) {
     state.validations.push_back({whole(v, "step", step), number(v, "loss"), number(v, "perplexity"),

@@ -28,14 +28,15 @@ struct TrainingState {
   Index loss_tokens = 0;
   std::vector<ValidationEntry> validations;
   Index best_step = 0;          ///< the validation of the best checkpoint; 0 before the first
+  bool out_of_time = false;     ///< the clock has ended the run
   std::uint64_t data_hash = 0;  ///< of the encoded training and validation text
 };
 
 /// The result by which `state.best_step` was chosen; NaN before the first validation.
 double best_score(const TrainingState& state, const std::string& metric);
 
-/// The state as the JSON object of the metadata: step, epoch, next_batch, loss_sum, loss_tokens, best_step, data_hash,
-/// validations.
+/// The state as the JSON object of the metadata: step, epoch, next_batch, loss_sum, loss_tokens, best_step,
+/// out_of_time, data_hash, validations.
 std::string training_json(const TrainingState& state);
 
 /// Writes a checkpoint, with the optimizer's state unless `optimizer` is null, and the parameters' moving average unless it

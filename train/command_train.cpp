@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -10,12 +11,16 @@
 #include "weft/core/error.h"
 #include "weft/core/file.h"
 #include "weft/train/commands.h"
+#include "weft/train/config_table.h"
 #include "weft/train/kept_checkpoints.h"
+#include "weft/train/memory_budget.h"
 #include "weft/train/run_data.h"
 #include "weft/train/run_folder.h"
 #include "weft/train/text_format.h"
+#include "weft/train/time_budget.h"
 #include "weft/train/trainer.h"
 #include "weft/train/validation_history.h"
+#include "weft/train/warm_start.h"
 
 namespace weft {
 namespace {
@@ -26,9 +31,14 @@ volatile std::sig_atomic_t stop_signal = 0;
 
 void note_signal(int signal) { stop_signal = signal; }
 
+/// Seconds of a clock that never goes back.
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 /// Throws unless a run made with `before` may go on with `now`.
 void require_same(const Config& before, Config now, const fs::path& folder) {
-  now.training.threads = before.training.threads;  // changes no result
+  now.training.threads = before.training.threads;                                                 // changes no result
+  if (!before.training.memory.empty()) now.training.batch_tokens = before.training.batch_tokens;  // was measured
+  if (before.training.minutes > 0) now.training.steps = before.training.steps;                    // was measured
   const auto differences = config_differences(before, now);
   if (differences.empty()) return;
   std::string text = fmt::format("{}: the run there was made with another configuration:", folder.string());
@@ -59,6 +69,9 @@ std::string quoted(const std::string& word) {
 
 /// Why a run ended before its last step, to go after the step at which it did; empty if it made all.
 std::string reason(TrainingEnd end, const TrainingState& state, const TrainingConfig& training) {
+  if (end == TrainingEnd::kOutOfTime) {
+    return fmt::format(" of {}: its {:g} minutes were over", training.steps, training.minutes);
+  }
   if (end != TrainingEnd::kOutOfPatience) return "";
   return fmt::format(" of {}: {} {} without a better {}", training.steps,
                      validations_without_better(state.validations, training.best_metric),
@@ -68,15 +81,51 @@ std::string reason(TrainingEnd end, const TrainingState& state, const TrainingCo
 /// The command that takes this run up again.
 std::string same_command(const Arguments& arguments) {
   std::string text = "weft train " + quoted(arguments.only_positional());
-  for (const char* option : {"set", "run", "threads"}) {
+  for (const char* option : {"set", "minutes", "from", "run", "threads"}) {
     for (const std::string& value : arguments.all(option)) text += fmt::format(" --{} {}", option, quoted(value));
   }
   return text;
 }
 
+/// The overrides of the configuration, those with an option of their own last.
+std::vector<std::string> overrides(const Arguments& arguments) {
+  std::vector<std::string> all = arguments.all("set");
+  if (arguments.has("minutes")) {
+    all.push_back(fmt::format("training.minutes={}", arguments.number("minutes", 0, kMostMinutes)));
+  }
+  if (arguments.has("from")) all.push_back("training.warm_start=" + arguments.text("from"));
+  return all;
+}
+
+/// Sets the number of steps so that the run ends within its minutes, counted from `began` on; returns a line that says so.
+std::string choose_steps(TranslationModel& model, Config& config, const TrainingData& data, double validation_seconds,
+                         double began) {
+  constexpr double kMargin = 0.05;  // for others on this computer
+  // What a validation saves is up to five numbers for each parameter; a plain disk, asked to be sure, is not fast.
+  constexpr double kFileSeconds = 0.01, kDiskNumbers = 5e7;
+  const double save_seconds = 2 * kFileSeconds + 5 * static_cast<double>(model.parameters().count()) / kDiskNumbers;
+  TrainingConfig& training = config.training;
+  const double seconds = 60 * training.minutes;
+  const Pace pace{measure_update(model, data.train, seconds / 50), validation_seconds + save_seconds};
+  const double left = seconds - (now() - began);
+  training.steps = updates_within((1 - kMargin) * left, pace, training.validate_every, kLargestInteger);
+  model.set_training(training);
+  std::string line = fmt::format(
+      "time budget      {:g} minutes: {} updates, at {:.3g}s each and {:.3g}s a validation; the same run without the "
+      "clock: --minutes 0 --set training.steps={}",
+      training.minutes, format_count(training.steps), pace.update_seconds, pace.validation_seconds, training.steps);
+  if (2 * config.schedule.warmup_steps > training.steps) {
+    line +=
+        fmt::format("\n  the warm-up alone takes {} updates; a lower schedule.warmup_steps would suit the time better",
+                    format_count(config.schedule.warmup_steps));
+  }
+  return line;
+}
+
 int train(const Arguments& arguments, const Registry& registry) {
+  const double began = now();
   const fs::path config_file = arguments.only_positional();
-  Config config = load_config(config_file, arguments.all("set"));
+  Config config = load_config(config_file, overrides(arguments));
   require_training_data(config);
   check_options(config.model, registry);
   use_threads(arguments, config.training.threads);
@@ -90,6 +139,8 @@ int train(const Arguments& arguments, const Registry& registry) {
   if (resumes) {
     checkpoint = load_checkpoint(last, registry);
     require_same(checkpoint.model->config(), config, folder);
+    config.training.batch_tokens = checkpoint.model->config().training.batch_tokens;
+    config.training.steps = checkpoint.model->config().training.steps;
     if (const auto end = training_end(checkpoint.state, config.training)) {
       progress.line(fmt::format("{} is trained to its end, step {}{}; use --fresh to train anew", folder.string(),
                                 checkpoint.state.step, reason(*end, checkpoint.state, config.training)));
@@ -101,10 +152,14 @@ int train(const Arguments& arguments, const Registry& registry) {
   const ParallelText train_text = text.split("train"), valid_text = text.split("valid");
   // Training needs no test text, but hours later its user does.
   if (!config.data.test_source.empty() || !config.data.test_target.empty()) text.split("test");
+  std::vector<std::string> warm_report, choices;
   if (!resumes) {
     Vocabularies vocabularies = build_vocabularies(config.data, train_text);
     checkpoint.model = std::make_unique<TranslationModel>(config, std::move(vocabularies.source),
                                                           std::move(vocabularies.target), registry);
+    if (!config.training.warm_start.empty()) {
+      warm_report = warm_start(*checkpoint.model, config.training.warm_start, registry);
+    }
   }
   TranslationModel& model = *checkpoint.model;
   const Index longest = std::min(config.data.max_length, model.longest_sentence());
@@ -120,6 +175,18 @@ int train(const Arguments& arguments, const Registry& registry) {
   checkpoint.state.data_hash = hash;
   TrainingData data{std::move(train.corpus), std::move(valid.corpus),
                     first_lines(valid_text, config.training.validation_sentences)};
+
+  if (!config.training.memory.empty() && !resumes) {
+    config.training.batch_tokens = batch_tokens_within(model, data.train, parse_bytes(config.training.memory).value());
+    model.set_training(config.training);
+    choices.push_back(fmt::format("memory budget    {}: training.batch_tokens {}", config.training.memory,
+                                  config.training.batch_tokens));
+  }
+  double validation_seconds = 0;
+  if (config.training.minutes > 0) {
+    validation_seconds = measure_validation(model, data);
+    if (!resumes) choices.push_back(choose_steps(model, config, data, validation_seconds, began));
+  }
 
   // Nothing was written up to here: a mistake in what was given leaves no trace and costs no earlier run.
   make_run_folder(folder);
@@ -141,12 +208,18 @@ int train(const Arguments& arguments, const Registry& registry) {
                             format_count(model.source_vocabulary().size()),
                             format_count(model.target_vocabulary().size())));
   progress.line(fmt::format("parameters       {}", format_count(model.parameters().count())));
+  for (const std::string& line : warm_report) progress.line(line);
+  for (const std::string& line : choices) progress.line(line);
   progress.line(fmt::format("batches          {} an epoch, {} tokens an epoch, {} updates in all",
                             format_count(trainer.batches_per_epoch()), format_count(train_tokens),
                             format_count(config.training.steps)));
   progress.line(fmt::format("expected memory  {} at its peak", format_bytes(trainer.measure_peak_memory())));
   if (resumes) progress.line(fmt::format("going on after step {} of {}", checkpoint.state.step, last.string()));
 
+  if (config.training.minutes > 0) {
+    const double spent = now() - began + (resumes ? trainer.elapsed_seconds() : 0);
+    trainer.end_within(60 * config.training.minutes - spent, validation_seconds);
+  }
   std::signal(SIGINT, note_signal);
   std::signal(SIGTERM, note_signal);
   const TrainingEnd end = trainer.run(stop_signal);
@@ -170,17 +243,22 @@ int train(const Arguments& arguments, const Registry& registry) {
 }  // namespace
 
 Command train_command() {
-  return {{"train",
-           "CONFIG",
-           "Train a model as a configuration says. The same command again goes on where the run stopped; Ctrl-C saves "
-           "first.",
-           {{"set", "KEY=VALUE", "Override a key of the configuration; may be repeated."},
-            {"run", "DIR", "Run folder; runs/<name of CONFIG> unless given."},
-            {"fresh", "", "Start anew, replacing what the run folder holds."},
-            {"threads", "N", "Threads to compute with; 0 for one on each core. Results do not depend on it."},
-            {"quiet", "", "Print errors only."}},
-           {"weft train configs/fr-en.json", "weft train configs/copy.json --set model.d_model=64 --run runs/small"}},
-          train};
+  return {
+      {"train",
+       "CONFIG",
+       "Train a model as a configuration says. The same command again goes on where the run stopped; Ctrl-C saves "
+       "first.",
+       {{"set", "KEY=VALUE", "Override a key of the configuration; may be repeated."},
+        {"minutes", "M",
+         "Fit the run into M minutes: measure the speed, choose the number of steps, end by the clock in any case."},
+        {"from", "CHECKPOINT",
+         "Begin a new run with the parameters of a checkpoint, as far as they fit, and report which do not."},
+        {"run", "DIR", "Run folder; runs/<name of CONFIG> unless given."},
+        {"fresh", "", "Start anew, replacing what the run folder holds."},
+        {"threads", "N", "Threads to compute with; 0 for one on each core. Results do not depend on it."},
+        {"quiet", "", "Print errors only."}},
+       {"weft train configs/fr-en.json", "weft train configs/copy.json --set model.d_model=64 --run runs/small"}},
+      train};
 }
 
 }  // namespace weft

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "weft/train/bench_batches.h"
+#include "weft/train/config_rules.h"
+#include "weft/train/memory_budget.h"
 
 namespace weft {
 namespace {
@@ -144,7 +146,17 @@ void add_training(ConfigTable& table) {
   key("seed", &S::seed, {.at_least = 0, .at_most = kLargestSeed},
       "Seed of the initial parameters, the data order and dropout.");
   key("steps", &S::steps, {.at_least = 1}, "Updates of the whole run.");
+  key("minutes", &S::minutes, {.at_least = 0, .at_most = kMostMinutes},
+      "Time for the whole run, its start and validations included. The number of steps is then chosen at the start, by "
+      "measuring, and stands in the place of `steps` in the run's `config.json` and checkpoints; the clock ends the "
+      "run "
+      "in any case. 0 for no limit; `--minutes` sets it.");
   key("batch_tokens", &S::batch_tokens, {.at_least = 1}, "Tokens of a batch, source and target together.");
+  key("memory", &S::memory, {},
+      "Memory that training may take, such as `2GiB` or `800MB`. The largest `batch_tokens` whose update stays within "
+      "it "
+      "is then chosen at the start, by measuring tensor memory, and stands in the place of `batch_tokens` in the run's "
+      "`config.json` and checkpoints. Empty for no limit.");
   key("accumulate", &S::accumulate, {.at_least = 1, .at_most = 10000}, "Batches whose gradients make one update.");
   key("label_smoothing", &S::label_smoothing, {.at_least = 0, .below = 1},
       "Probability that the loss spreads over the whole vocabulary.");
@@ -167,6 +179,9 @@ void add_training(ConfigTable& table) {
       "Decay of a moving average of the parameters, for example 0.999, which validations and the checkpoints that they "
       "leave then have in the parameters' place; 0 for none. `last.safetensors` has both.");
   key("samples", &S::samples, {.at_least = 0}, "Translations shown at each validation.");
+  key("warm_start", &S::warm_start, {},
+      "Checkpoint whose parameters a new run begins with, as far as names, shapes and tokens fit; empty for none. "
+      "`--from` sets it.");
   key("threads", &S::threads, {.at_least = 0, .at_most = 1024},
       "Threads to compute with; 0 for one on each core. Results do not depend on it.");
 }
@@ -225,6 +240,11 @@ void add_checks(ConfigTable& table) {
     const std::string& name = c.schedule.name;
     if ((name != "noam" && name != "inverse_sqrt") || c.schedule.warmup_steps > 0) return "";
     return fmt::format("schedule.warmup_steps is 0; must be at least 1 with schedule.name \"{}\"", name);
+  });
+  check({"training.memory"}, [](const Config& c) -> std::string {
+    if (c.training.memory.empty() || parse_bytes(c.training.memory)) return "";
+    return fmt::format("training.memory is {}; must be a size such as \"2GiB\" or \"800MB\"",
+                       show_value(c.training.memory));
   });
   check({"bench.lengths", "model.max_length"}, [](const Config& c) -> std::string {
     const auto longest = longest_bench_sentence(c.bench.lengths);

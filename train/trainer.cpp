@@ -9,6 +9,7 @@
 #include "weft/core/error.h"
 #include "weft/core/memory.h"
 #include "weft/train/kept_checkpoints.h"
+#include "weft/train/memory_budget.h"
 #include "weft/train/translate.h"
 #include "weft/train/validation_history.h"
 
@@ -34,12 +35,11 @@ class Exchanged {
   std::span<real> a_, b_;
 };
 
-Index target_tokens(const Batch& batch) { return batch.target_rows.rows(); }
-
 }  // namespace
 
 std::optional<TrainingEnd> training_end(const TrainingState& state, const TrainingConfig& training) {
   if (state.step >= training.steps) return TrainingEnd::kDone;
+  if (state.out_of_time) return TrainingEnd::kOutOfTime;
   const bool impatient =
       training.patience > 0 && validations_without_better(state.validations, training.best_metric) >= training.patience;
   return impatient ? std::optional(TrainingEnd::kOutOfPatience) : std::nullopt;
@@ -80,20 +80,7 @@ void Trainer::note_plateaus() {
 
 double Trainer::elapsed_seconds() const { return log_.kept_seconds() + now() - started_; }
 
-Index Trainer::measure_peak_memory() {
-  const auto tokens = [&](const std::vector<Index>& sentences) {
-    Index sum = 0;
-    for (const Index s : sentences) sum += data_.train.source.length(s) + data_.train.target.length(s);
-    return sum;
-  };
-  const auto largest = std::max_element(epoch_.begin(), epoch_.end(),
-                                        [&](const auto& a, const auto& b) { return tokens(a) < tokens(b); });
-  reset_peak_memory();
-  const Batch batch = make_batch(data_.train, *largest);
-  step_.add_gradients(batch, 1 / static_cast<real>(target_tokens(batch)), state_.step, 0);
-  model_.parameters().reset_gradients();
-  return memory_statistics().peak_bytes;
-}
+Index Trainer::measure_peak_memory() { return peak_memory(model_, step_, data_.train, epoch_, state_.step); }
 
 std::vector<Index> Trainer::next_sentences() {
   if (state_.next_batch == static_cast<Index>(epoch_.size())) {
@@ -194,17 +181,35 @@ void Trainer::save_last() {
                   average_ ? std::as_const(*average_).values() : std::span<const real>());
 }
 
+void Trainer::end_within(double seconds, double validation_seconds) {
+  deadline_ = now() + seconds;
+  longest_validation_ = validation_seconds;
+}
+
+/// Whether the time is only enough to end the run now: with the validation that is due, if one is, and no other after it.
+bool Trainer::time_is_up(bool validates) const {
+  const double ending = 1.1 * longest_validation_ + 0.05;
+  return now() + 2 * longest_update_ + (validates ? 2 : 1) * ending > deadline_;
+}
+
 TrainingEnd Trainer::run(const volatile int& stop) {
   started_ = logged_at_ = now();
   reset_peak_memory();
   std::optional<TrainingEnd> end = training_end(state_, config());
   while (!end) {
+    double began = now();
     log(update());
-    const bool validates = state_.step == config().steps || state_.step % config().validate_every == 0;
+    longest_update_ = std::max(longest_update_, now() - began);
+    bool validates = state_.step == config().steps || state_.step % config().validate_every == 0;
+    if (state_.step < config().steps && time_is_up(validates)) validates = state_.out_of_time = true;
+    began = now();
     if (validates) validate();
     const bool saves = validates || (config().save_every > 0 && state_.step % config().save_every == 0);
     if (saves || stop != 0) save_last();
-    if (validates) remove_step_checkpoints(folder_, kept_steps(state_.validations, config()));
+    if (validates) {
+      remove_step_checkpoints(folder_, kept_steps(state_.validations, config()));
+      longest_validation_ = std::max(longest_validation_, now() - began);
+    }
     end = training_end(state_, config());
     if (!end && stop != 0) end = TrainingEnd::kStopped;
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -22,8 +23,9 @@ struct TrainingData {
   ParallelText valid_text;  ///< the lines that are translated at each validation
 };
 
-/// Why run() came back: all steps are made, validations have not got better for long enough, or it was told to.
-enum class TrainingEnd { kDone, kOutOfPatience, kStopped };
+/// Why run() came back: all steps are made, validations have not got better for long enough, the time is over, or it was
+/// told to.
+enum class TrainingEnd { kDone, kOutOfPatience, kOutOfTime, kStopped };
 
 /// Why a run that stands there is over; nothing if it is not.
 std::optional<TrainingEnd> training_end(const TrainingState& state, const TrainingConfig& training);
@@ -46,6 +48,10 @@ class Trainer {
   /// Throws Error when a loss, a gradient or a parameter is not a finite number; the checkpoints then stay as they were.
   TrainingEnd run(const volatile int& stop);
 
+  /// Has the run end, with a validation and all saved, within `seconds` from now, if it has not by then. A validation is
+  /// expected to take `validation_seconds` until one has been seen.
+  void end_within(double seconds, double validation_seconds);
+
   const TrainingState& state() const { return state_; }
   /// The time of training so far, that of earlier sessions with it as far as the log has it.
   double elapsed_seconds() const;
@@ -60,6 +66,7 @@ class Trainer {
   void validate_as_is();
   void save_last();
   void note_plateaus();
+  bool time_is_up(bool validates) const;
 
   const TrainingConfig& config() const { return model_.config().training; }
 
@@ -76,6 +83,8 @@ class Trainer {
   RunLog log_;
   double started_ = 0;
   double logged_at_ = 0;
+  double deadline_ = std::numeric_limits<double>::infinity();
+  double longest_update_ = 0, longest_validation_ = 0;  // in seconds, the validation with what is saved after it
   Index timed_tokens_ = 0;  // target tokens since then; a resumed run has not timed all of state_.loss_tokens
 };
 

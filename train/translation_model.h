@@ -19,6 +19,8 @@ class TranslationModel {
   TranslationModel(Config config, Vocabulary source, Vocabulary target, const Registry& registry);
 
   const Config& config() const { return config_; }
+  /// Changes what the configuration says of training, before any of it.
+  void set_training(const TrainingConfig& training) { config_.training = training; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const Vocabulary& source_vocabulary() const { return source_; }
   const Vocabulary& target_vocabulary() const { return target_; }
