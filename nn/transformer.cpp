@@ -34,6 +34,10 @@ LayerOptions layer_options(const TransformerOptions& o, const Registry& registry
           .registry = &registry};
 }
 
+real embedding_dropout(const TransformerOptions& o) {
+  return static_cast<real>(o.embedding_dropout < 0 ? o.dropout : o.embedding_dropout);
+}
+
 void require(bool good, const std::string& text) {
   if (!good) throw ConfigError(text);
 }
@@ -80,8 +84,8 @@ Transformer::Transformer(ParameterSet& parameters, const TransformerOptions& opt
                                             layer_options(options_, registry, false))),
       target_positions_(registry.make_layer("positions", options_.positions, *this, "target_positions",
                                             layer_options(options_, registry, true))),
-      source_dropout_(*this, "source_dropout", static_cast<real>(options_.dropout)),
-      target_dropout_(*this, "target_dropout", static_cast<real>(options_.dropout)),
+      source_dropout_(*this, "source_dropout", embedding_dropout(options_)),
+      target_dropout_(*this, "target_dropout", embedding_dropout(options_)),
       output_weight_(options_.tied_embeddings != "none"
                          ? nullptr
                          : std::make_unique<Parameter>(*this, "output.weight",

@@ -17,7 +17,9 @@ struct TransformerOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
   Index d_model = 128, heads = 4, encoder_layers = 2, decoder_layers = 2, d_feed_forward = 512;
   Index max_length = 512;
-  double dropout = 0.1, attention_dropout = 0, activation_dropout = 0;
+  double dropout = 0.1;
+  double embedding_dropout = -1;  ///< below 0: as dropout
+  double attention_dropout = 0, activation_dropout = 0;
   std::string activation = "relu";       ///< relu, gelu or silu
   bool norm_first = false;               ///< pre-norm with a final norm, instead of post-norm
   std::string tied_embeddings = "none";  ///< none; decoder: target embedding and output; all: source embedding too

@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames{"constant", "noam", "inverse_sqrt", "cosine", "linear"};
+constexpr std::array<std::string_view, 6> kNames{"constant", "noam", "inverse_sqrt", "cosine", "linear", "plateau"};
 constexpr double kPi = 3.14159265358979323846;
 
 }  // namespace
@@ -30,6 +30,10 @@ double learning_rate(const ScheduleOptions& options, Index update) {
   if (options.name == "noam") {
     const double scale = options.peak / std::sqrt(static_cast<double>(options.d_model));
     return n < warmup ? scale * n / (warmup * std::sqrt(warmup)) : scale / std::sqrt(n);
+  }
+  if (options.name == "plateau") {
+    const double share = std::pow(options.factor, static_cast<double>(options.plateaus));
+    return options.peak * std::max(options.final_ratio, share) * (n < warmup ? n / warmup : 1.0);
   }
   if (n < warmup) return options.peak * n / warmup;
   if (options.name == "constant") return options.peak;

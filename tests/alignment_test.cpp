@@ -139,7 +139,7 @@ TEST_CASE("<unk> becomes the source word it looked at, and is never written othe
   options.allow_unknown = true;
   const TranslationModel* const models[] = {model.get()};
   const auto lines_found = translate(models, lines, {.search = options, .alignments = true});
-  const Words source = model->tokenizer().split(lines[0]);
+  const Words source = model->source_tokenizer().split(lines[0]);
   CHECK(lines_found[0].source == source);
   std::vector<TokenId> ids = model->source_vocabulary().ids(source);
   ids.push_back(kEnd);
@@ -150,7 +150,7 @@ TEST_CASE("<unk> becomes the source word it looked at, and is never written othe
   for (std::size_t h = 0; h < 3; ++h) {
     const Translation& one = lines_found[0].translations[h];
     CHECK(one.text.find("<unk>") == std::string::npos);
-    CHECK(one.text == model->tokenizer().join(one.tokens));
+    CHECK(one.text == model->target_tokenizer().join(one.tokens));
     REQUIRE(one.tokens.size() == hypotheses[0][h].tokens.size());
     CHECK(one.alignment.target == static_cast<Index>(one.tokens.size()));
     const auto best = best_sources(one.alignment);

@@ -30,6 +30,7 @@ TrainingState some_state() {
                       .loss_tokens = 77,
                       .validations = {},
                       .best_step = 20,
+                      .out_of_time = true,
                       .data_hash = 0xfedcba9876543210u};
   state.validations.push_back({20, 1.5, std::exp(1.5), 0.25, 0.125, 33.3, 44.4});
   state.validations.push_back({40, 800.0, std::numeric_limits<double>::infinity(), 0.1, 0, 0, 0});
@@ -114,6 +115,27 @@ std::string training_error(const std::function<void(Json&)>& change) {
 }
 
 }  // namespace
+
+TEST_CASE("a checkpoint from before there was a clock, an average or kept validations reads as one without") {
+  const TemporaryFolder folder;
+  save_some(folder / "now");
+  Contents contents(folder / "now");
+  CHECK(load_checkpoint(folder / "now", standard_layers()).state.out_of_time);
+  Json training = Json::parse(contents.metadata.at("weft.training"));
+  CHECK(training.erase("out_of_time") == 1);
+  contents.metadata["weft.training"] = training.dump();
+  Json config = Json::parse(contents.metadata.at("weft.config"));
+  for (const char* key : {"minutes", "memory", "patience", "keep_best", "keep_last", "ema_decay", "warm_start"}) {
+    CHECK(config["training"].erase(key) == 1);
+  }
+  CHECK(config["model"].erase("embedding_dropout") == 1);
+  contents.metadata["weft.config"] = config.dump();
+  contents.write(folder / "old");
+  const Checkpoint old = load_checkpoint(folder / "old", standard_layers());
+  CHECK_FALSE(old.state.out_of_time);
+  CHECK(config_differences(old.model->config(), tiny_config()).empty());
+  CHECK(contains(training_error([](Json& state) { state["out_of_time"] = "soon"; }), "not those of a checkpoint"));
+}
 
 TEST_CASE("save, load, save gives equal bytes, with the optimizer's state too") {
   const TemporaryFolder folder;

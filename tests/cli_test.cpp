@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-const Words kVerbs{"train", "evaluate", "translate", "score", "score-text", "inspect", "config", "data"};
+const Words kVerbs{"train", "evaluate", "translate", "score", "score-text", "average", "inspect", "config", "data"};
 
 /// The words that train with the trained model's configuration and changes to it, in a folder that is not
 /// there yet.

@@ -196,6 +196,50 @@ TEST_CASE("a run that is killed again and again goes on each time, to the same b
   CHECK(files == 5);  // nothing half written stayed
 }
 
+TEST_CASE("step checkpoints survive kills, and go with --fresh") {
+  const Words keeping{"--set", "training.keep_best=3",       "--set", "training.keep_last=2",
+                      "--set", "training.validate_every=20", "--set", "training.steps=200"};
+  REQUIRE(run_weft(copy_run("keeps") + keeping).code == 0);
+  const Words words = copy_run("keeps killed") + keeping;
+  for (const std::size_t lines : {std::size_t{21}, std::size_t{65}, std::size_t{110}, std::size_t{150}}) {
+    const Background run(words);
+    wait_for_lines("keeps killed", lines);
+    std::this_thread::sleep_for(std::chrono::microseconds(500 * (lines % 7)));
+    run.send(SIGKILL);
+    CHECK(run.wait().code == -SIGKILL);
+  }
+  CHECK(run_weft(words).code == 0);
+  std::set<std::string> files, killed_files;
+  for (const auto& entry : fs::directory_iterator("keeps")) files.insert(entry.path().filename().string());
+  for (const auto& entry : fs::directory_iterator("keeps killed"))
+    killed_files.insert(entry.path().filename().string());
+  CHECK(files.size() >= 5 + 3);
+  CHECK(killed_files == files);
+  for (const std::string& name : files) {
+    CAPTURE(name);
+    if (name.ends_with(".safetensors")) CHECK(bytes_of("keeps killed/" + name) == bytes_of("keeps/" + name));
+  }
+  CHECK(run_weft(copy_run("keeps") + Words{"--fresh", "--set", "training.steps=3"}).code == 0);
+  std::ptrdiff_t left = 0;
+  for (const auto& entry : fs::directory_iterator("keeps")) left += entry.exists() ? 1 : 0;
+  CHECK(left == 5);
+}
+
+TEST_CASE("a run out of patience says so, then and when it is asked to go on") {
+  const Words words =
+      copy_run("patient") + Words{"--set", "training.patience=2",           "--set", "training.validate_every=10",
+                                  "--set", "optimizer.learning_rate=1e-30", "--set", "optimizer.name=sgd"};
+  const Outcome first = run_weft(words);
+  CHECK(first.code == 0);
+  CHECK(contains(first.out, "ended at step 30 of 400: 2 validations in a row without a better loss\n"));
+  CHECK(contains(first.out, "best checkpoint: patient/best.safetensors"));
+  const Outcome again = run_weft(words);
+  CHECK(again.code == 0);
+  CHECK(contains(again.out,
+                 "patient is trained to its end, step 30 of 400: 2 validations in a row without a better loss; "
+                 "use --fresh"));
+}
+
 TEST_CASE("a second training in the same folder is refused") {
   undisturbed();
   const int folder = ::open("straight", O_RDONLY | O_DIRECTORY);

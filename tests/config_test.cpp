@@ -123,7 +123,8 @@ TEST_CASE("an unknown key is an error with a suggestion") {
   CHECK(parse_error(R"({"schedule": {"warmup": 2}})") ==
         "a.json:1: schedule.warmup is not a known key; did you mean schedule.warmup_steps?");
   CHECK(parse_error(R"({"schedule": {"lr": 2}})") ==
-        "a.json:1: schedule.lr is not a known key; schedule has name, warmup_steps, final_ratio");
+        "a.json:1: schedule.lr is not a known key; schedule has name, warmup_steps, final_ratio, factor, "
+        "patience");
   CHECK(parse_error(R"({"x": {"y": [1, {"model": 3}]}})") ==
         "a.json:1: x is not a known key; the sections are data, model, optimizer, schedule, training, "
         "decoding, bench");
@@ -168,8 +169,8 @@ TEST_CASE("an impossible value is an error that names the rule") {
         "a.json:1: training.seed is 9007199254740993; must be at least 0 and at most 9007199254740991");
   CHECK(parse_error(R"({"schedule": {"name": "cosin"}})") ==
         "a.json:1: schedule.name is \"cosin\"; must be one of \"constant\", \"noam\", \"inverse_sqrt\", "
-        "\"cosine\" or "
-        "\"linear\"; did you mean \"cosine\"?");
+        "\"cosine\", "
+        "\"linear\" or \"plateau\"; did you mean \"cosine\"?");
   CHECK(model(R"("activation": "tanh")") ==
         "a.json:1: model.activation is \"tanh\"; must be one of \"relu\", \"gelu\" or \"silu\"");
 }
@@ -255,6 +256,15 @@ TEST_CASE("what is wrong in a list of texts is named by its path") {
         "a.json: data.seed is 5, but is used only with data.task, data.hold_out_valid or data.hold_out_test; leave it "
         "out");
   CHECK(parse_error(R"({"data": {"seed": 5, "hold_out_valid": 5}})") == "no error");
+}
+
+TEST_CASE("the dropout of embeddings is a probability or follows model.dropout") {
+  CHECK(with({"model.embedding_dropout=0"}).model.embedding_dropout == 0);
+  CHECK(with({"model.embedding_dropout=-1"}).model.embedding_dropout == -1);
+  CHECK(
+      parse_error("{}", {"model.embedding_dropout=-0.5"}) ==
+      "--set model.embedding_dropout=-0.5: model.embedding_dropout is -0.5; must be at least 0 and below 1, or -1 for "
+      "model.dropout");
 }
 
 TEST_CASE("a setting that would have no effect is an error") {

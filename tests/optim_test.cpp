@@ -89,6 +89,23 @@ TEST_CASE("schedules have their known values") {
   CHECK(learning_rate(schedule("cosine"), 350) == near(0.5 * (0.1 + 0.45 * (1 + std::sqrt(0.5)))));
 }
 
+TEST_CASE("each plateau lowers the rate by the factor, down to the lowest, in the warm-up too") {
+  ScheduleOptions options = schedule("plateau");
+  options.factor = 0.4;
+  CHECK(learning_rate(options, 50) == near(0.25));
+  CHECK(learning_rate(options, 100) == 0.5);
+  CHECK(learning_rate(options, 100000) == 0.5);
+  options.plateaus = 1;
+  CHECK(learning_rate(options, 50) == near(0.25 * 0.4));
+  CHECK(learning_rate(options, 101) == near(0.5 * 0.4));
+  options.plateaus = 2;
+  CHECK(learning_rate(options, 101) == near(0.5 * 0.16));
+  options.plateaus = 3;  // 0.064 is below final_ratio
+  CHECK(learning_rate(options, 101) == near(0.05));
+  options.final_ratio = 0;
+  CHECK(learning_rate(options, 101) == near(0.5 * 0.064));
+}
+
 TEST_CASE("the rate of update n depends on n alone, and is finite without warm-up or steps") {
   for (const std::string_view name : schedule_names()) {
     CAPTURE(name);
@@ -111,7 +128,8 @@ TEST_CASE("the rate of update n depends on n alone, and is finite without warm-u
   }
   CHECK_THROWS_WITH_AS(
       learning_rate(schedule("step"), 1),
-      "\"step\" is not a learning rate schedule; choose one of constant, noam, inverse_sqrt, cosine, linear",
+      "\"step\" is not a learning rate schedule; choose one of constant, noam, inverse_sqrt, cosine, linear, "
+      "plateau",
       ConfigError);
 }
 

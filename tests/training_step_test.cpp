@@ -127,6 +127,57 @@ TEST_CASE("the gradient of the whole model, with all dropout on, is that of fini
   }
 }
 
+TEST_CASE("gradients of k batches, accumulated, are those of one batch of all their sentences, to rounding") {
+  const double tolerance = sizeof(real) == sizeof(double) ? 1e-13 : 2e-6;
+  for (TransformerOptions options : variants()) {
+    CAPTURE(options.positions);
+    CAPTURE(options.norm_first);
+    // What is dropped depends on a row's place in its batch.
+    options.dropout = options.attention_dropout = options.activation_dropout = 0;
+    ParameterSet parameters{4};
+    const Transformer model(parameters, options, standard_layers());
+    perturb(parameters);
+    const SmallBatch batch(options, kSource, kTarget);
+    const CrossEntropyOptions loss_options{static_cast<real>(0.1), static_cast<real>(0.1), nullptr};
+    Tape tape;
+    const auto add = [&](const TransformerBatch& part) {
+      tape.clear();
+      const Context context{&tape, true, {3, 12}, nullptr, nullptr};
+      const Var loss = model.loss(context, part, loss_options);
+      const auto value = static_cast<double>(loss.value().item());
+      tape.backward(loss);
+      return value;
+    };
+    const double loss = add(batch.batch());
+    parameters.complete_gradients();
+    Tensor whole(parameters.gradients().shape());
+    std::copy_n(parameters.gradients().data(), whole.size(), whole.data());
+    for (const std::vector<Index>& firsts : {std::vector<Index>{0, 1}, {0, 2}, {0, 1, 2}}) {
+      CAPTURE(firsts.size());
+      parameters.reset_gradients();
+      double sum = 0;
+      for (std::size_t i = 0; i < firsts.size(); ++i) {
+        const Index begin = firsts[i], end = i + 1 < firsts.size() ? firsts[i + 1] : batch.source_rows.sequences();
+        const auto rows = [&](const Ragged& all) {
+          std::vector<Index> lengths;
+          for (Index s = begin; s < end; ++s) lengths.push_back(all.length(s));
+          return Ragged::of_lengths(lengths);
+        };
+        const auto part = [&](const std::vector<TokenId>& ids, const Ragged& all) {
+          return std::span<const TokenId>(ids).subspan(static_cast<std::size_t>(all.begin(begin)),
+                                                       static_cast<std::size_t>(all.end(end - 1) - all.begin(begin)));
+        };
+        const Ragged source_rows = rows(batch.source_rows), target_rows = rows(batch.target_rows);
+        sum += add({part(batch.source, batch.source_rows), source_rows, part(batch.decoder_input, batch.target_rows),
+                    part(batch.target, batch.target_rows), target_rows});
+      }
+      parameters.complete_gradients();
+      CHECK(sum == doctest::Approx(loss).epsilon(tolerance));
+      CHECK(worst_error(parameters.gradients(), whole) < tolerance);
+    }
+  }
+}
+
 TEST_CASE("gradients are the same bits again and with 1, 2 and 3 threads") {
   for (TransformerOptions options : variants()) {
     CAPTURE(options.positions);

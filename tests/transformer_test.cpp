@@ -70,3 +70,22 @@ TEST_CASE("cross-attention weights are observed where the context asks for them"
     }
   }
 }
+
+TEST_CASE("embeddings have a dropout of their own, or that of the model") {
+  const auto loss = [](double dropout, double embedding_dropout) {
+    TransformerOptions options = small_options();
+    options.dropout = dropout;
+    options.embedding_dropout = embedding_dropout;
+    ParameterSet parameters;
+    const Transformer model(parameters, options, standard_layers());
+    const SmallBatch batch(options, {5, 2}, {3, 4});
+    Context context;
+    context.training = true;
+    context.random = {3, 12};
+    return static_cast<double>(model.loss(context, batch.batch(), {}).value().item());
+  };
+  CHECK(loss(0.3, -1) == loss(0.3, 0.3));
+  CHECK(loss(0.3, 0) != loss(0.3, 0.3));
+  CHECK(loss(0, -1) == loss(0, 0));
+  CHECK(loss(0, 0.3) != loss(0, 0));
+}

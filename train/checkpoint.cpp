@@ -12,6 +12,7 @@
 #include "weft/core/safetensors.h"
 #include "weft/data/subword_model.h"
 #include "weft/train/base64.h"
+#include "weft/train/validation_history.h"
 
 namespace weft {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "1";
+constexpr const char* kAverage = "average.values";
 constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<Index> lengths(const Shape& shape) {
@@ -44,6 +46,7 @@ Json to_json(const TrainingState& state) {
           {"loss_sum", state.loss_sum},
           {"loss_tokens", state.loss_tokens},
           {"best_step", state.best_step},
+          {"out_of_time", state.out_of_time},
           {"data_hash", state.data_hash},
           {"validations", validations}};
 }
@@ -70,6 +73,7 @@ TrainingState training_state(const Json& json, const std::string& file) {
                       .loss_tokens = whole(json, "loss_tokens", kMost),
                       .validations = {},
                       .best_step = whole(json, "best_step", step),
+                      .out_of_time = json.value("out_of_time", false),  // older checkpoints have none
                       .data_hash = whole(json, "data_hash", std::numeric_limits<std::uint64_t>::max())};
   for (const Json& v : json.at("validations")) {
     state.validations.push_back({whole(v, "step", step), number(v, "loss"), number(v, "perplexity"),
@@ -159,16 +163,20 @@ void read_parameters(const SafetensorsFile& file, ParameterSet& parameters) {
   }
 }
 
+/// Reads what training goes on with.
+void read_state(const SafetensorsFile& file, const std::string& key, std::span<real> values) {
+  if (file.find(key) == nullptr) {
+    throw CheckpointError(
+        fmt::format("{}: no tensor {}; training can go on from a last.safetensors only", file.path().string(), key));
+  }
+  file.read(key, values);
+}
+
 }  // namespace
 
 double best_score(const TrainingState& state, const std::string& metric) {
   for (const ValidationEntry& v : state.validations) {
-    if (v.step != state.best_step) continue;
-    return metric == "bleu"             ? v.bleu
-           : metric == "chrf"           ? v.chrf
-           : metric == "exact_match"    ? v.exact_match
-           : metric == "token_accuracy" ? v.token_accuracy
-                                        : v.loss;
+    if (v.step == state.best_step) return score_of(v, metric);
   }
   return kNotANumber;
 }
@@ -176,7 +184,7 @@ double best_score(const TrainingState& state, const std::string& metric) {
 std::string training_json(const TrainingState& state) { return to_json(state).dump(); }
 
 void save_checkpoint(const std::filesystem::path& path, TranslationModel& model, const TrainingState& state,
-                     Optimizer* optimizer) {
+                     Optimizer* optimizer, std::span<const real> average) {
   SafetensorsWriter writer;
   const Config& config = model.config();
   writer.set_metadata("weft.format", kFormat);
@@ -196,6 +204,7 @@ void save_checkpoint(const std::filesystem::path& path, TranslationModel& model,
       writer.add("optimizer." + name, {static_cast<Index>(buffer.size())}, std::span<const real>(buffer));
     }
   }
+  if (!average.empty()) writer.add(kAverage, {static_cast<Index>(average.size())}, average);
   writer.write(path);
 }
 
@@ -217,14 +226,11 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& re
 
 void load_optimizer(const std::filesystem::path& path, Optimizer& optimizer) {
   const SafetensorsFile file = open(path);
-  for (const auto& [name, buffer] : optimizer.state()) {
-    const std::string key = "optimizer." + name;
-    if (file.find(key) == nullptr) {
-      throw CheckpointError(
-          fmt::format("{}: no tensor {}; training can go on from a last.safetensors only", path.string(), key));
-    }
-    file.read(key, buffer);
-  }
+  for (const auto& [name, buffer] : optimizer.state()) read_state(file, "optimizer." + name, buffer);
+}
+
+void load_average(const std::filesystem::path& path, std::span<real> average) {
+  read_state(open(path), kAverage, average);
 }
 
 }  // namespace weft

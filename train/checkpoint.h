@@ -6,11 +6,13 @@
 // (JSON arrays) or, with a tokenizer of subwords, "weft.source_subwords" and "weft.target_subwords" (the bytes of the .model
 // files in base64; the latter is left out if it is the same), "weft.training" (JSON: where training stood), "weft.step",
 // "weft.seed", "weft.best_score".
-// Tensors: the parameters; with an optimizer also "optimizer.<state>", flat, in the order of ParameterSet::values().
+// Tensors: the parameters; with an optimizer also "optimizer.<state>", flat, in the order of ParameterSet::values(), and
+// likewise the moving average of the parameters, "average.values", if there is one.
 #pragma once
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "weft/optim/optimizer.h"
@@ -28,19 +30,21 @@ struct TrainingState {
   Index loss_tokens = 0;
   std::vector<ValidationEntry> validations;
   Index best_step = 0;          ///< the validation of the best checkpoint; 0 before the first
+  bool out_of_time = false;     ///< the clock has ended the run
   std::uint64_t data_hash = 0;  ///< of the encoded training and validation text
 };
 
 /// The result by which `state.best_step` was chosen; NaN before the first validation.
 double best_score(const TrainingState& state, const std::string& metric);
 
-/// The state as the JSON object of the metadata: step, epoch, next_batch, loss_sum, loss_tokens, best_step, data_hash,
-/// validations.
+/// The state as the JSON object of the metadata: step, epoch, next_batch, loss_sum, loss_tokens, best_step,
+/// out_of_time, data_hash, validations.
 std::string training_json(const TrainingState& state);
 
-/// Writes a checkpoint, with the optimizer's state unless `optimizer` is null.
+/// Writes a checkpoint, with the optimizer's state unless `optimizer` is null, and the parameters' moving average unless it
+/// is empty.
 void save_checkpoint(const std::filesystem::path& path, TranslationModel& model, const TrainingState& state,
-                     Optimizer* optimizer);
+                     Optimizer* optimizer, std::span<const real> average = {});
 
 /// What a checkpoint holds, without the optimizer's state.
 struct Checkpoint {
@@ -54,5 +58,8 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& re
 
 /// Reads the optimizer's state of a checkpoint. Throws CheckpointError if it has none or another kind.
 void load_optimizer(const std::filesystem::path& path, Optimizer& optimizer);
+
+/// Reads the moving average of a checkpoint. Throws CheckpointError if it has none of that size.
+void load_average(const std::filesystem::path& path, std::span<real> average);
 
 }  // namespace weft

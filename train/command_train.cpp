@@ -1,11 +1,8 @@
 // weft train: from a configuration to checkpoints in a run folder.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -13,11 +10,17 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
-#include "weft/core/safetensors.h"
 #include "weft/train/commands.h"
+#include "weft/train/config_table.h"
+#include "weft/train/kept_checkpoints.h"
+#include "weft/train/memory_budget.h"
 #include "weft/train/run_data.h"
+#include "weft/train/run_folder.h"
 #include "weft/train/text_format.h"
+#include "weft/train/time_budget.h"
 #include "weft/train/trainer.h"
+#include "weft/train/validation_history.h"
+#include "weft/train/warm_start.h"
 
 namespace weft {
 namespace {
@@ -28,62 +31,15 @@ volatile std::sig_atomic_t stop_signal = 0;
 
 void note_signal(int signal) { stop_signal = signal; }
 
-/// Makes the run folder if it is missing.
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error || ::access(folder.c_str(), W_OK | X_OK) != 0) {
-    throw DataError(fmt::format("{}: cannot be used as run folder ({}); choose another with --run", folder.string(),
-                                error ? error.message() : std::strerror(errno)));
-  }
-}
-
-/// Removes what killed processes left in the run folder and, for a fresh start, the files of an earlier run.
-void clean_folder(const fs::path& folder, bool fresh) {
-  for (const char* name : {"last.safetensors", "best.safetensors", "log.jsonl", "config.json"}) {
-    remove_leftovers(folder / name);
-    std::error_code error;
-    if (fresh) fs::remove(folder / name, error);
-    if (error) throw Error(fmt::format("{}: cannot remove ({})", (folder / name).string(), error.message()));
-  }
-}
-
-/// Holds a run folder for this process, until it ends in whatever way.
-class FolderLock {
- public:
-  explicit FolderLock(const fs::path& folder) : file_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    // A file system without locks is no reason not to train.
-    if (file_ >= 0 && ::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      ::close(file_);
-      throw DataError(
-          fmt::format("{}: another weft train is at work there; wait for it, or choose another folder with --run",
-                      folder.string()));
-    }
-  }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-  ~FolderLock() {
-    if (file_ >= 0) ::close(file_);
-  }
-
- private:
-  int file_;
-};
-
-/// Whether the best checkpoint of a run can be read.
-bool is_whole(const fs::path& best) {
-  try {
-    SafetensorsFile::open(best, {.require_checksum = true});
-    return true;
-  } catch (const CheckpointError&) {
-    return false;
-  }
-}
+/// Seconds of a clock that never goes back.
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Throws unless a run made with `before` may go on with `now`.
 void require_same(const Config& before, Config now, const fs::path& folder) {
   now.training.threads = before.training.threads;  // these change no result
   now.data.cache = before.data.cache;
+  if (!before.training.memory.empty()) now.training.batch_tokens = before.training.batch_tokens;  // was measured
+  if (before.training.minutes > 0) now.training.steps = before.training.steps;                    // was measured
   const auto differences = config_differences(before, now);
   if (differences.empty()) return;
   std::string text = fmt::format("{}: the run there was made with another configuration:", folder.string());
@@ -148,18 +104,65 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
+/// Why a run ended before its last step, to go after the step at which it did; empty if it made all.
+std::string reason(TrainingEnd end, const TrainingState& state, const TrainingConfig& training) {
+  if (end == TrainingEnd::kOutOfTime) {
+    return fmt::format(" of {}: its {:g} minutes were over", training.steps, training.minutes);
+  }
+  if (end != TrainingEnd::kOutOfPatience) return "";
+  return fmt::format(" of {}: {} {} without a better {}", training.steps,
+                     validations_without_better(state.validations, training.best_metric),
+                     training.patience == 1 ? "validation" : "validations in a row", training.best_metric);
+}
+
 /// The command that takes this run up again.
 std::string same_command(const Arguments& arguments) {
   std::string text = "weft train " + quoted(arguments.only_positional());
-  for (const char* option : {"set", "run", "threads"}) {
+  for (const char* option : {"set", "minutes", "from", "run", "threads"}) {
     for (const std::string& value : arguments.all(option)) text += fmt::format(" --{} {}", option, quoted(value));
   }
   return text;
 }
 
+/// The overrides of the configuration, those with an option of their own last.
+std::vector<std::string> overrides(const Arguments& arguments) {
+  std::vector<std::string> all = arguments.all("set");
+  if (arguments.has("minutes")) {
+    all.push_back(fmt::format("training.minutes={}", arguments.number("minutes", 0, kMostMinutes)));
+  }
+  if (arguments.has("from")) all.push_back("training.warm_start=" + arguments.text("from"));
+  return all;
+}
+
+/// Sets the number of steps so that the run ends within its minutes, counted from `began` on; returns a line that says so.
+std::string choose_steps(TranslationModel& model, Config& config, const TrainingData& data, double validation_seconds,
+                         double began) {
+  constexpr double kMargin = 0.05;  // for others on this computer
+  // What a validation saves is up to five numbers for each parameter; a plain disk, asked to be sure, is not fast.
+  constexpr double kFileSeconds = 0.01, kDiskNumbers = 5e7;
+  const double save_seconds = 2 * kFileSeconds + 5 * static_cast<double>(model.parameters().count()) / kDiskNumbers;
+  TrainingConfig& training = config.training;
+  const double seconds = 60 * training.minutes;
+  const Pace pace{measure_update(model, data.train, seconds / 50), validation_seconds + save_seconds};
+  const double left = seconds - (now() - began);
+  training.steps = updates_within((1 - kMargin) * left, pace, training.validate_every, kLargestInteger);
+  model.set_training(training);
+  std::string line = fmt::format(
+      "time budget      {:g} minutes: {} updates, at {:.3g}s each and {:.3g}s a validation; the same run without the "
+      "clock: --minutes 0 --set training.steps={}",
+      training.minutes, format_count(training.steps), pace.update_seconds, pace.validation_seconds, training.steps);
+  if (2 * config.schedule.warmup_steps > training.steps) {
+    line +=
+        fmt::format("\n  the warm-up alone takes {} updates; a lower schedule.warmup_steps would suit the time better",
+                    format_count(config.schedule.warmup_steps));
+  }
+  return line;
+}
+
 int train(const Arguments& arguments, const Registry& registry) {
+  const double began = now();
   const fs::path config_file = arguments.only_positional();
-  Config config = load_config(config_file, arguments.all("set"));
+  Config config = load_config(config_file, overrides(arguments));
   require_training_data(config);
   check_options(config.model, registry);
   use_threads(arguments, config.training.threads);
@@ -168,14 +171,16 @@ int train(const Arguments& arguments, const Registry& registry) {
   const fs::path folder = arguments.text("run", (fs::path("runs") / config_file.stem()).string());
   const fs::path last = folder / "last.safetensors";
   Checkpoint checkpoint;
-  std::error_code no_folder;  // make_folder says why
+  std::error_code no_folder;  // make_run_folder says why
   const bool resumes = !arguments.has("fresh") && fs::exists(last, no_folder);
   if (resumes) {
     checkpoint = load_checkpoint(last, registry);
     require_same(checkpoint.model->config(), config, folder);
-    if (checkpoint.state.step >= config.training.steps) {
-      progress.line(fmt::format("{} is trained to its end, step {}; use --fresh to train anew", folder.string(),
-                                checkpoint.state.step));
+    config.training.batch_tokens = checkpoint.model->config().training.batch_tokens;
+    config.training.steps = checkpoint.model->config().training.steps;
+    if (const auto end = training_end(checkpoint.state, config.training)) {
+      progress.line(fmt::format("{} is trained to its end, step {}{}; use --fresh to train anew", folder.string(),
+                                checkpoint.state.step, reason(*end, checkpoint.state, config.training)));
       return 0;
     }
   }
@@ -184,11 +189,15 @@ int train(const Arguments& arguments, const Registry& registry) {
   const ParallelText valid_text = text.split("valid");
   // Training needs no test text, but hours later its user does.
   if (text.has("test")) text.split("test");
+  std::vector<std::string> warm_report, choices;
   if (!resumes) {
     Vocabularies vocabularies = build_vocabularies(
         config.data, [&](FunctionRef<void(const ParallelText&)> take) { return text.read_train(take); });
     checkpoint.model = std::make_unique<TranslationModel>(config, std::move(vocabularies.source),
                                                           std::move(vocabularies.target), registry);
+    if (!config.training.warm_start.empty()) {
+      warm_report = warm_start(*checkpoint.model, config.training.warm_start, registry);
+    }
   }
   TranslationModel& model = *checkpoint.model;
   const Index longest = std::min(config.data.max_length, model.longest_sentence());
@@ -203,23 +212,6 @@ int train(const Arguments& arguments, const Registry& registry) {
                     folder.string()));
   }
   checkpoint.state.data_hash = hash;
-
-  // Nothing was written up to here: a mistake in what was given leaves no trace and costs no earlier run.
-  make_folder(folder);
-  const FolderLock lock(folder);
-  clean_folder(folder, arguments.has("fresh"));
-  if (!resumes) {
-    text.write_task(folder / "data");
-    write_file(folder / "config.json", config_json(config));
-  }
-  keep_cache(training, config.data, progress);
-  if (checkpoint.state.best_step > 0 && !is_whole(folder / "best.safetensors")) {
-    progress.line("best.safetensors is missing or damaged; the next validation begins a new one");
-    checkpoint.state.best_step = 0;
-  }
-  progress.line("training text    " + train.report.summary());
-  progress.line("validation text  " + valid.report.summary());
-  if (!resumes) warn_of_small_vocabularies(model, progress);
   TrainingData data{std::move(train.corpus), std::move(valid.corpus),
                     first_lines(valid_text, config.training.validation_sentences)};
   ParallelText train_text;
@@ -227,17 +219,54 @@ int train(const Arguments& arguments, const Registry& registry) {
     train_text = text.split("train");
     data.train_in_epoch = EpochEncoder(model, train_text, data.train.line, longest);
   }
+
+  if (!config.training.memory.empty() && !resumes) {
+    config.training.batch_tokens = batch_tokens_within(model, data.train, parse_bytes(config.training.memory).value());
+    model.set_training(config.training);
+    choices.push_back(fmt::format("memory budget    {}: training.batch_tokens {}", config.training.memory,
+                                  config.training.batch_tokens));
+  }
+  double validation_seconds = 0;
+  if (config.training.minutes > 0) {
+    validation_seconds = measure_validation(model, data);
+    if (!resumes) choices.push_back(choose_steps(model, config, data, validation_seconds, began));
+  }
+
+  // Nothing was written up to here: a mistake in what was given leaves no trace and costs no earlier run.
+  make_run_folder(folder);
+  const FolderLock lock(folder);
+  clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), arguments.has("fresh"));
+  if (!resumes) {
+    text.write_task(folder / "data");
+    write_file(folder / "config.json", config_json(config));
+  }
+  train.corpus = std::move(data.train);  // for as long as it takes to keep it
+  keep_cache(training, config.data, progress);
+  data.train = std::move(train.corpus);
+  if (checkpoint.state.best_step > 0 && !is_whole(folder / "best.safetensors")) {
+    progress.line("best.safetensors is missing or damaged; the next validation begins a new one");
+    checkpoint.state.best_step = 0;
+  }
+  progress.line("training text    " + train.report.summary());
+  progress.line("validation text  " + valid.report.summary());
+  if (!resumes) warn_of_small_vocabularies(model, progress);
   Trainer trainer(model, checkpoint.state, std::move(data), folder, progress);
   progress.line(fmt::format("vocabulary       {} source, {} target tokens",
                             format_count(model.source_vocabulary().size()),
                             format_count(model.target_vocabulary().size())));
   progress.line(fmt::format("parameters       {}", format_count(model.parameters().count())));
+  for (const std::string& line : warm_report) progress.line(line);
+  for (const std::string& line : choices) progress.line(line);
   progress.line(fmt::format("batches          {} an epoch, {} tokens an epoch, {} updates in all",
                             format_count(trainer.batches_per_epoch()), format_count(trainer.tokens_per_epoch()),
                             format_count(config.training.steps)));
   progress.line(fmt::format("expected memory  {} at its peak", format_bytes(trainer.measure_peak_memory())));
   if (resumes) progress.line(fmt::format("going on after step {} of {}", checkpoint.state.step, last.string()));
 
+  if (config.training.minutes > 0) {
+    const double spent = now() - began + (resumes ? trainer.elapsed_seconds() : 0);
+    trainer.end_within(60 * config.training.minutes - spent, validation_seconds);
+  }
   std::signal(SIGINT, note_signal);
   std::signal(SIGTERM, note_signal);
   const TrainingEnd end = trainer.run(stop_signal);
@@ -248,6 +277,9 @@ int train(const Arguments& arguments, const Registry& registry) {
     return 128 + stop_signal;
   }
   const fs::path best = folder / "best.safetensors";
+  if (const std::string why = reason(end, trainer.state(), config.training); !why.empty()) {
+    progress.line(fmt::format("ended at step {}{}", trainer.state().step, why));
+  }
   progress.line(fmt::format("done in {}; best checkpoint: {} (step {}, {} {:.4g})",
                             format_duration(trainer.elapsed_seconds()), best.string(), trainer.state().best_step,
                             config.training.best_metric, best_score(trainer.state(), config.training.best_metric)));
@@ -258,17 +290,22 @@ int train(const Arguments& arguments, const Registry& registry) {
 }  // namespace
 
 Command train_command() {
-  return {{"train",
-           "CONFIG",
-           "Train a model as a configuration says. The same command again goes on where the run stopped; Ctrl-C saves "
-           "first.",
-           {{"set", "KEY=VALUE", "Override a key of the configuration; may be repeated."},
-            {"run", "DIR", "Run folder; runs/<name of CONFIG> unless given."},
-            {"fresh", "", "Start anew, replacing what the run folder holds."},
-            {"threads", "N", "Threads to compute with; 0 for one on each core. Results do not depend on it."},
-            {"quiet", "", "Print errors only."}},
-           {"weft train configs/fr-en.json", "weft train configs/copy.json --set model.d_model=64 --run runs/small"}},
-          train};
+  return {
+      {"train",
+       "CONFIG",
+       "Train a model as a configuration says. The same command again goes on where the run stopped; Ctrl-C saves "
+       "first.",
+       {{"set", "KEY=VALUE", "Override a key of the configuration; may be repeated."},
+        {"minutes", "M",
+         "Fit the run into M minutes: measure the speed, choose the number of steps, end by the clock in any case."},
+        {"from", "CHECKPOINT",
+         "Begin a new run with the parameters of a checkpoint, as far as they fit, and report which do not."},
+        {"run", "DIR", "Run folder; runs/<name of CONFIG> unless given."},
+        {"fresh", "", "Start anew, replacing what the run folder holds."},
+        {"threads", "N", "Threads to compute with; 0 for one on each core. Results do not depend on it."},
+        {"quiet", "", "Print errors only."}},
+       {"weft train configs/fr-en.json", "weft train configs/copy.json --set model.d_model=64 --run runs/small"}},
+      train};
 }
 
 }  // namespace weft

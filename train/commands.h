@@ -20,6 +20,7 @@ Command evaluate_command();
 Command translate_command();
 Command score_text_command();
 Command score_command();
+Command average_command();
 Command inspect_command();
 Command config_command();
 Command data_command();

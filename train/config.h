@@ -66,13 +66,20 @@ struct ScheduleConfig {
   std::string name = "inverse_sqrt";
   Index warmup_steps = 400;
   double final_ratio = 0.0;
+  double factor = 0.5;
+  Index patience = 2;
 };
+
+/// The longest time that a run may be given, in minutes: ten weeks.
+inline constexpr double kMostMinutes = 100'000;
 
 /// How long to train, on how much at once, and when to look at the result.
 struct TrainingConfig {
   Index seed = 1;
   Index steps = 1000;
+  double minutes = 0;
   Index batch_tokens = 2048;
+  std::string memory;
   Index accumulate = 1;
   double label_smoothing = 0.1;
   Index validate_every = 200;
@@ -80,7 +87,12 @@ struct TrainingConfig {
   Index save_every = 0;
   Index validation_sentences = 0;
   std::string best_metric = "loss";
+  Index patience = 0;
+  Index keep_best = 1;
+  Index keep_last = 0;
+  double ema_decay = 0;
   Index samples = 3;
+  std::string warm_start;
   Index threads = 0;
 };
 

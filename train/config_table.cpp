@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "weft/train/bench_batches.h"
+#include "weft/train/config_rules.h"
+#include "weft/train/memory_budget.h"
 
 namespace weft {
 namespace {
@@ -122,7 +124,9 @@ void add_model(ConfigTable& table) {
   key("decoder_layers", &S::decoder_layers, {.at_least = 1, .at_most = 1000}, "Layers of the decoder.");
   key("d_feed_forward", &S::d_feed_forward, {.at_least = 1}, "Width inside the feed-forward layers.");
   key("dropout", &S::dropout, {.at_least = 0, .below = 1},
-      "Probability that training drops an element of an embedding or of what a sublayer adds.");
+      "Probability that training drops an element of what a sublayer adds.");
+  key("embedding_dropout", &S::embedding_dropout, {.at_least = -1, .below = 1},
+      "The same for embeddings with their positions; -1 for that of `dropout`.");
   key("attention_dropout", &S::attention_dropout, {.at_least = 0, .below = 1}, "The same for attention weights.");
   key("activation_dropout", &S::activation_dropout, {.at_least = 0, .below = 1},
       "The same inside the feed-forward layers.");
@@ -166,13 +170,17 @@ void add_optimizer(ConfigTable& table) {
 void add_schedule(ConfigTable& table) {
   const Rows key(table, "schedule", &Config::schedule, "How the learning rate changes from update to update.");
   using S = ScheduleConfig;
-  key("name", &S::name, {.one_of = {"constant", "noam", "inverse_sqrt", "cosine", "linear"}},
+  key("name", &S::name, {.one_of = {"constant", "noam", "inverse_sqrt", "cosine", "linear", "plateau"}},
       "Shape of the learning rate after warm-up.");
   key("warmup_steps", &S::warmup_steps, {.at_least = 0},
       "Updates in which the learning rate rises from 0; `noam` and `inverse_sqrt` need at least 1.");
   key("final_ratio", &S::final_ratio,
-      {.at_least = 0, .at_most = 1, .only_with = {"schedule.name", {"cosine", "linear"}}},
-      "Learning rate of the last update, as a fraction of the highest.");
+      {.at_least = 0, .at_most = 1, .only_with = {"schedule.name", {"cosine", "linear", "plateau"}}},
+      "Learning rate of the last update, with `plateau` the lowest of all, as a fraction of the highest.");
+  key("factor", &S::factor, {.above = 0, .below = 1, .only_with = {"schedule.name", {"plateau"}}},
+      "What a plateau multiplies the learning rate by.");
+  key("patience", &S::patience, {.at_least = 1, .only_with = {"schedule.name", {"plateau"}}},
+      "Validations in a row that make a plateau, none of them better by `training.best_metric` than the best before.");
 }
 
 void add_training(ConfigTable& table) {
@@ -182,7 +190,17 @@ void add_training(ConfigTable& table) {
   key("seed", &S::seed, {.at_least = 0, .at_most = kLargestSeed},
       "Seed of the initial parameters, the data order and dropout.");
   key("steps", &S::steps, {.at_least = 1}, "Updates of the whole run.");
+  key("minutes", &S::minutes, {.at_least = 0, .at_most = kMostMinutes},
+      "Time for the whole run, its start and validations included. The number of steps is then chosen at the start, by "
+      "measuring, and stands in the place of `steps` in the run's `config.json` and checkpoints; the clock ends the "
+      "run "
+      "in any case. 0 for no limit; `--minutes` sets it.");
   key("batch_tokens", &S::batch_tokens, {.at_least = 1}, "Tokens of a batch, source and target together.");
+  key("memory", &S::memory, {},
+      "Memory that training may take, such as `2GiB` or `800MB`. The largest `batch_tokens` whose update stays within "
+      "it "
+      "is then chosen at the start, by measuring tensor memory, and stands in the place of `batch_tokens` in the run's "
+      "`config.json` and checkpoints. Empty for no limit.");
   key("accumulate", &S::accumulate, {.at_least = 1, .at_most = 10000}, "Batches whose gradients make one update.");
   key("label_smoothing", &S::label_smoothing, {.at_least = 0, .below = 1},
       "Probability that the loss spreads over the whole vocabulary.");
@@ -195,7 +213,20 @@ void add_training(ConfigTable& table) {
       "all.");
   key("best_metric", &S::best_metric, {.one_of = {"loss", "bleu", "chrf", "exact_match", "token_accuracy"}},
       "Validation result that decides which checkpoint is the best; of equal ones the last.");
+  key("patience", &S::patience, {.at_least = 0},
+      "Validations in a row without a better result, by `best_metric`, that end the run; 0 to make all `steps`.");
+  key("keep_best", &S::keep_best, {.at_least = 1},
+      "Best validations whose checkpoints are kept, if more than 1 as `step-<step>.safetensors`; the best of all is "
+      "`best.safetensors` anyway.");
+  key("keep_last", &S::keep_last, {.at_least = 0},
+      "Last validations whose checkpoints are kept as `step-<step>.safetensors`.");
+  key("ema_decay", &S::ema_decay, {.at_least = 0, .below = 1},
+      "Decay of a moving average of the parameters, for example 0.999, which validations and the checkpoints that they "
+      "leave then have in the parameters' place; 0 for none. `last.safetensors` has both.");
   key("samples", &S::samples, {.at_least = 0}, "Translations shown at each validation.");
+  key("warm_start", &S::warm_start, {},
+      "Checkpoint whose parameters a new run begins with, as far as names, shapes and tokens fit; empty for none. "
+      "`--from` sets it.");
   key("threads", &S::threads, {.at_least = 0, .at_most = 1024},
       "Threads to compute with; 0 for one on each core. Results do not depend on it.");
 }
@@ -289,6 +320,11 @@ void add_checks(ConfigTable& table) {
     return fmt::format("data.max_length ({}) must be below model.max_length ({}), to leave room for the end token",
                        c.data.max_length, c.model.max_length);
   });
+  check({"model.embedding_dropout"}, [](const Config& c) -> std::string {
+    const double rate = c.model.embedding_dropout;
+    if (rate >= 0 || rate == -1) return "";
+    return fmt::format("model.embedding_dropout is {}; must be at least 0 and below 1, or -1 for model.dropout", rate);
+  });
   check({"schedule.name", "schedule.warmup_steps"}, [](const Config& c) -> std::string {
     const std::string& name = c.schedule.name;
     if ((name != "noam" && name != "inverse_sqrt") || c.schedule.warmup_steps > 0) return "";
@@ -298,6 +334,11 @@ void add_checks(ConfigTable& table) {
     if (c.decoding.max_length == 0 || c.decoding.min_length <= c.decoding.max_length) return "";
     return fmt::format("decoding.min_length ({}) must be at most decoding.max_length ({})", c.decoding.min_length,
                        c.decoding.max_length);
+  });
+  check({"training.memory"}, [](const Config& c) -> std::string {
+    if (c.training.memory.empty() || parse_bytes(c.training.memory)) return "";
+    return fmt::format("training.memory is {}; must be a size such as \"2GiB\" or \"800MB\"",
+                       show_value(c.training.memory));
   });
   check({"bench.lengths", "model.max_length"}, [](const Config& c) -> std::string {
     const auto longest = longest_bench_sentence(c.bench.lengths);

@@ -9,7 +9,10 @@
 
 #include "weft/core/error.h"
 #include "weft/core/memory.h"
+#include "weft/train/kept_checkpoints.h"
+#include "weft/train/memory_budget.h"
 #include "weft/train/translate.h"
+#include "weft/train/validation_history.h"
 
 namespace weft {
 namespace {
@@ -19,9 +22,29 @@ namespace fs = std::filesystem;
 /// Seconds of a clock that never goes back.
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-Index target_tokens(const Batch& batch) { return batch.target_rows.rows(); }
+/// Exchanges two buffers for as long as it lives.
+class Exchanged {
+ public:
+  Exchanged(std::span<real> a, std::span<real> b) : a_(a), b_(b) { exchange(); }
+  Exchanged(const Exchanged&) = delete;
+  Exchanged& operator=(const Exchanged&) = delete;
+  ~Exchanged() { exchange(); }
+
+ private:
+  void exchange() { std::swap_ranges(a_.begin(), a_.end(), b_.begin()); }
+
+  std::span<real> a_, b_;
+};
 
 }  // namespace
+
+std::optional<TrainingEnd> training_end(const TrainingState& state, const TrainingConfig& training) {
+  if (state.step >= training.steps) return TrainingEnd::kDone;
+  if (state.out_of_time) return TrainingEnd::kOutOfTime;
+  const bool impatient =
+      training.patience > 0 && validations_without_better(state.validations, training.best_metric) >= training.patience;
+  return impatient ? std::optional(TrainingEnd::kOutOfPatience) : std::nullopt;
+}
 
 Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data, fs::path folder, Progress& progress)
     : model_(model),
@@ -46,25 +69,25 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
     throw CheckpointError(fmt::format("{}: it stands at batch {} of an epoch that has {}; use --fresh to start anew",
                                       last.string(), state_.next_batch, epoch_.size()));
   }
-  if (state_.step > 0) load_optimizer(last, step_.optimizer());
+  const TrainingConfig& training = config();
+  if (training.ema_decay > 0) {
+    const Tensor values = model_.parameters().values();
+    average_.emplace(training.ema_decay, values.values());
+  }
+  if (state_.step > 0) {
+    load_optimizer(last, step_.optimizer());
+    if (average_) load_average(last, average_->values());
+  }
+  note_plateaus();
+}
+
+void Trainer::note_plateaus() {
+  step_.set_plateaus(plateaus(state_.validations, config().best_metric, model_.config().schedule.patience));
 }
 
 double Trainer::elapsed_seconds() const { return log_.kept_seconds() + now() - started_; }
 
-Index Trainer::measure_peak_memory() {
-  const auto tokens = [&](const std::vector<Index>& sentences) {
-    Index sum = 0;
-    for (const Index s : sentences) sum += train_->source.length(s) + train_->target.length(s);
-    return sum;
-  };
-  const auto largest = std::max_element(epoch_.begin(), epoch_.end(),
-                                        [&](const auto& a, const auto& b) { return tokens(a) < tokens(b); });
-  reset_peak_memory();
-  const Batch batch = make_batch(*train_, *largest);
-  step_.add_gradients(batch, 1 / static_cast<real>(target_tokens(batch)), state_.step, 0);
-  model_.parameters().reset_gradients();
-  return memory_statistics().peak_bytes;
-}
+Index Trainer::measure_peak_memory() { return peak_memory(model_, step_, *train_, epoch_, state_.step); }
 
 std::vector<std::vector<Index>> Trainer::plan(const Corpus& corpus, Index epoch) const {
   return BatchPlan(corpus, config().batch_tokens, static_cast<std::uint64_t>(config().seed)).epoch(epoch);
@@ -104,8 +127,12 @@ UpdateResult Trainer::update() {
     return batch = make_batch(*corpus, sentences);
   });
   ++state_.step;
-  state_.loss_sum += result.loss * static_cast<double>(tokens);
-  state_.loss_tokens += tokens;
+  if (average_) {
+    const Tensor values = model_.parameters().values();
+    average_->update(values.values(), state_.step);
+  }
+  state_.loss_sum += result.loss * static_cast<double>(result.tokens);
+  state_.loss_tokens += result.tokens;
   return result;
 }
 
@@ -134,6 +161,13 @@ void Trainer::require_finite_parameters() {
 
 void Trainer::validate() {
   require_finite_parameters();
+  if (!average_) return validate_as_is();
+  Tensor values = model_.parameters().values();
+  const Exchanged exchanged(values.values(), average_->values());
+  validate_as_is();
+}
+
+void Trainer::validate_as_is() {
   const double began = now();
   const DecodingConfig& decoding = model_.config().decoding;
   const LossResult loss = evaluate_loss(model_, data_.valid, config().batch_tokens);
@@ -154,9 +188,9 @@ void Trainer::validate() {
   state_.best_step = state_.step;
   const double best = best_score(state_, config().best_metric);
   // Of equal results the last counts: its learning rate was lower.
-  const bool improved =
-      std::isnan(best_before) || (config().best_metric == "loss" ? best <= best_before : best >= best_before);
+  const bool improved = !is_better(config().best_metric, best_before, best);
   if (!improved) state_.best_step = best_step_before;
+  note_plateaus();
   log_.write(entry);
 
   progress_.line(
@@ -170,28 +204,52 @@ void Trainer::validate() {
     progress_.line(fmt::format("  reference  {}", data_.valid_text.target[i]));
     progress_.line(fmt::format("  output     {}", result.translations[i]));
   }
+  if (kept_steps(state_.validations, config()).count(state_.step) > 0) {
+    save_checkpoint(step_checkpoint(folder_, state_.step), model_, state_, nullptr);
+  }
   if (improved) save_checkpoint(folder_ / "best.safetensors", model_, state_, nullptr);
   logged_at_ += now() - began;  // the speed counts training alone
 }
 
 void Trainer::save_last() {
   require_finite_parameters();
-  save_checkpoint(folder_ / "last.safetensors", model_, state_, &step_.optimizer());
+  save_checkpoint(folder_ / "last.safetensors", model_, state_, &step_.optimizer(),
+                  average_ ? std::as_const(*average_).values() : std::span<const real>());
+}
+
+void Trainer::end_within(double seconds, double validation_seconds) {
+  deadline_ = now() + seconds;
+  longest_validation_ = validation_seconds;
+}
+
+/// Whether the time is only enough to end the run now: with the validation that is due, if one is, and no other after it.
+bool Trainer::time_is_up(bool validates) const {
+  const double ending = 1.1 * longest_validation_ + 0.05;
+  return now() + 2 * longest_update_ + (validates ? 2 : 1) * ending > deadline_;
 }
 
 TrainingEnd Trainer::run(const volatile int& stop) {
   started_ = logged_at_ = now();
   reset_peak_memory();
-  while (state_.step < config().steps) {
+  std::optional<TrainingEnd> end = training_end(state_, config());
+  while (!end) {
+    double began = now();
     log(update());
-    const bool last = state_.step == config().steps;
-    const bool validates = last || state_.step % config().validate_every == 0;
+    longest_update_ = std::max(longest_update_, now() - began);
+    bool validates = state_.step == config().steps || state_.step % config().validate_every == 0;
+    if (state_.step < config().steps && time_is_up(validates)) validates = state_.out_of_time = true;
+    began = now();
     if (validates) validate();
     const bool saves = validates || (config().save_every > 0 && state_.step % config().save_every == 0);
     if (saves || stop != 0) save_last();
-    if (stop != 0 && !last) return TrainingEnd::kStopped;
+    if (validates) {
+      remove_step_checkpoints(folder_, kept_steps(state_.validations, config()));
+      longest_validation_ = std::max(longest_validation_, now() - began);
+    }
+    end = training_end(state_, config());
+    if (!end && stop != 0) end = TrainingEnd::kStopped;
   }
-  return TrainingEnd::kDone;
+  return *end;
 }
 
 }  // namespace weft

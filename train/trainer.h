@@ -1,14 +1,18 @@
-// The training loop. What an update does depends on the configuration, the text and the update's number alone, so that a
-// run stopped anywhere and taken up again ends with checkpoints of the same bytes as one never stopped.
+// The training loop. What an update does depends on the configuration, the text, the update's number and the validations
+// before it alone, so that a run stopped anywhere and taken up again ends with checkpoints of the same bytes as one never
+// stopped.
 #pragma once
 
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "weft/data/batch.h"
+#include "weft/optim/moving_average.h"
 #include "weft/train/checkpoint.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/progress.h"
@@ -24,13 +28,17 @@ struct TrainingData {
   std::function<Corpus(Index epoch)> train_in_epoch = {};
 };
 
-/// Why run() came back.
-enum class TrainingEnd { kDone, kStopped };
+/// Why run() came back: all steps are made, validations have not got better for long enough, the time is over, or it was
+/// told to.
+enum class TrainingEnd { kDone, kOutOfPatience, kOutOfTime, kStopped };
+
+/// Why a run that stands there is over; nothing if it is not.
+std::optional<TrainingEnd> training_end(const TrainingState& state, const TrainingConfig& training);
 
 /// Trains a model in a run folder, from wherever `state` stands.
 class Trainer {
  public:
-  /// Files written: log.jsonl, last.safetensors, best.safetensors. With a state of step 0 the log starts anew; else the
+  /// Files written: log.jsonl, last.safetensors, best.safetensors, and step checkpoints (see kept_checkpoints.h). With a state of step 0 the log starts anew; else the
   /// optimizer's state is read from last.safetensors. Throws CheckpointError if the state does not fit the text.
   Trainer(TranslationModel& model, TrainingState state, TrainingData data, std::filesystem::path folder,
           Progress& progress);
@@ -43,9 +51,13 @@ class Trainer {
   /// forward and backward.
   Index measure_peak_memory();
 
-  /// Trains until the configured number of steps, or until `stop` is true after an update; either way `last` is saved.
+  /// Trains until training_end() gives a reason, or until `stop` is true after an update; either way `last` is saved.
   /// Throws Error when a loss, a gradient or a parameter is not a finite number; the checkpoints then stay as they were.
   TrainingEnd run(const volatile int& stop);
+
+  /// Has the run end, with a validation and all saved, within `seconds` from now, if it has not by then. A validation is
+  /// expected to take `validation_seconds` until one has been seen.
+  void end_within(double seconds, double validation_seconds);
 
   const TrainingState& state() const { return state_; }
   /// The time of training so far, that of earlier sessions with it as far as the log has it.
@@ -62,8 +74,12 @@ class Trainer {
   UpdateResult update();
   void log(const UpdateResult& update);
   void require_finite_parameters();
+  /// Validates with the moving average, if there is one, in the place of the parameters.
   void validate();
+  void validate_as_is();
   void save_last();
+  void note_plateaus();
+  bool time_is_up(bool validates) const;
 
   const TrainingConfig& config() const { return model_.config().training; }
 
@@ -76,9 +92,12 @@ class Trainer {
   std::shared_ptr<const Corpus> train_;    // of epoch state_.epoch
   std::vector<std::vector<Index>> epoch_;  // its batches
   Index first_epoch_batches_ = 0, first_epoch_tokens_ = 0;
+  std::optional<MovingAverage> average_;  // with training.ema_decay
   RunLog log_;
   double started_ = 0;
   double logged_at_ = 0;
+  double deadline_ = std::numeric_limits<double>::infinity();
+  double longest_update_ = 0, longest_validation_ = 0;  // in seconds, the validation with what is saved after it
   Index timed_tokens_ = 0;  // target tokens since then; a resumed run has not timed all of state_.loss_tokens
 };
 

@@ -19,7 +19,8 @@ TrainingStep::TrainingStep(TranslationModel& model)
     : model_(model),
       schedule_{model.config().schedule.name,        model.config().schedule.warmup_steps,
                 model.config().training.steps,       model.config().optimizer.learning_rate,
-                model.config().schedule.final_ratio, model.config().model.d_model},
+                model.config().schedule.final_ratio, model.config().model.d_model,
+                model.config().schedule.factor,      0},
       optimizer_(make_optimizer(
           {model.config().optimizer.name, model.config().optimizer.beta1, model.config().optimizer.beta2,
            model.config().optimizer.epsilon, model.config().optimizer.weight_decay, model.config().optimizer.momentum},
@@ -64,6 +65,17 @@ UpdateResult TrainingStep::run(Index step, Index batches, Index tokens, Function
                      step + 1);
   if (profile_ != nullptr) profile_->other("optimizer");
   return {loss, norm, rate, tokens};
+}
+
+UpdateResult TrainingStep::run_on(const Corpus& corpus, const std::vector<std::vector<Index>>& batches, Index step) {
+  // Only the sentences' numbers of all batches are held at once; the loss needs the tokens of the whole update.
+  Index tokens = 0;
+  for (const auto& sentences : batches) {
+    for (const Index sentence : sentences) tokens += corpus.target.length(sentence) + 1;  // with </s>
+  }
+  Batch batch;
+  return run(step, static_cast<Index>(batches.size()), tokens,
+             [&](Index i) -> const Batch& { return batch = make_batch(corpus, batches[static_cast<std::size_t>(i)]); });
 }
 
 }  // namespace weft

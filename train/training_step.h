@@ -32,9 +32,15 @@ class TrainingStep {
   /// gradient's norm is not finite.
   UpdateResult run(Index step, Index batches, Index tokens, FunctionRef<const Batch&(Index)> batch);
 
+  /// Makes update `step` with these batches of sentences of a corpus.
+  UpdateResult run_on(const Corpus& corpus, const std::vector<std::vector<Index>>& batches, Index step);
+
   /// Adds the gradients of factor * (summed loss of a batch), which is returned, to those that are there. Batch
   /// `number` of update `step` has dropout of its own.
   double add_gradients(const Batch& batch, real factor, Index step, Index number);
+
+  /// Tells the schedule how many plateaus the validations have shown so far.
+  void set_plateaus(Index count) { schedule_.plateaus = count; }
 
   Optimizer& optimizer() { return *optimizer_; }
 

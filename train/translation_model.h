@@ -19,6 +19,8 @@ class TranslationModel {
   TranslationModel(Config config, Vocabulary source, Vocabulary target, const Registry& registry);
 
   const Config& config() const { return config_; }
+  /// Changes what the configuration says of training, before any of it.
+  void set_training(const TrainingConfig& training) { config_.training = training; }
   /// Not the same where each side has a subword model of its own.
   const Tokenizer& source_tokenizer() const { return *source_tokenizer_; }
   const Tokenizer& target_tokenizer() const { return *target_tokenizer_; }

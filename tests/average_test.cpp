@@ -1,0 +1,140 @@
+// Averages of checkpoints, by the library and by weft average.
+#include "weft/train/average.h"
+
+#include <cmath>
+
+#include "cli.h"
+#include "session.h"
+#include "throws.h"
+#include "weft/core/error.h"
+#include "weft/train/kept_checkpoints.h"
+
+using namespace weft;
+using weft::cli::check_refused;
+using weft::cli::run_weft;
+using weft::cli::trained;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A checkpoint of tiny_config with parameters that a seed moves off their beginning.
+void save_with_seed(const fs::path& path, std::uint64_t seed, const std::vector<std::string>& overrides = {}) {
+  const auto model = tiny_model(tiny_config(overrides));
+  Random random(seed);
+  for (const ParameterEntry& entry : model->parameters().entries()) {
+    Tensor part = model->parameters().value(entry);
+    for (real& value : part.values()) value += static_cast<real>(random.uniform());
+  }
+  TrainingState state;
+  state.step = static_cast<Index>(seed);
+  save_checkpoint(path, *model, state, nullptr);
+}
+
+std::vector<real> parameters_of(const fs::path& path) {
+  const Checkpoint checkpoint = load_checkpoint(path, standard_layers());
+  const Tensor values = checkpoint.model->parameters().values();
+  return {values.values().begin(), values.values().end()};
+}
+
+/// A run of a few updates that keeps its last three and its best two validations.
+const std::string& run_with_steps() {
+  static const std::string folder = [] {
+    trained();
+    const auto outcome =
+        run_weft({"train", "tiny.json", "--run", "kept", "--quiet", "--set", "training.steps=60", "--set",
+                  "training.validate_every=10", "--set", "training.keep_last=3", "--set", "training.keep_best=2"});
+    REQUIRE(outcome.code == 0);
+    return std::string("kept");
+  }();
+  return folder;
+}
+
+}  // namespace
+
+TEST_CASE("the average of copies of a checkpoint is the checkpoint, byte by byte") {
+  const TemporaryFolder folder;
+  save_with_seed(folder / "a", 3);
+  for (const std::size_t copies : {1u, 2u, 3u, 7u}) {
+    const Checkpoint average = average_checkpoints(std::vector<fs::path>(copies, folder / "a"), standard_layers());
+    save_checkpoint(folder / "b", *average.model, average.state, nullptr);
+    CHECK(bytes_of(folder / "b") == bytes_of(folder / "a"));
+  }
+}
+
+TEST_CASE("each parameter is the mean, the rest that of the last checkpoint") {
+  const TemporaryFolder folder;
+  for (const std::uint64_t seed : {1u, 2u, 3u}) save_with_seed(folder / std::to_string(seed), seed);
+  const Checkpoint average = average_checkpoints({folder / "1", folder / "3", folder / "2"}, standard_layers());
+  CHECK(average.state.step == 2);
+  const auto a = parameters_of(folder / "1"), b = parameters_of(folder / "2"), c = parameters_of(folder / "3");
+  const Tensor mean = average.model->parameters().values();
+  double worst = 0, spread = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double expected = (double{a[i]} + double{b[i]} + double{c[i]}) / 3;
+    worst = std::max(worst, std::abs(double{mean.values()[i]} - expected));
+    spread = std::max(spread, std::abs(double{a[i]} - expected));
+  }
+  CHECK(worst < 2e-7);  // the rounding of a float of about 1
+  CHECK(spread > 0.1);
+}
+
+TEST_CASE("checkpoints that are not of one model are refused, naming what differs") {
+  const TemporaryFolder folder;
+  save_with_seed(folder / "a", 1);
+  const auto refused = [&](const std::vector<std::string>& overrides, const std::string& text) {
+    save_with_seed(folder / "b", 2, overrides);
+    CHECK_THROWS_SAYING(average_checkpoints({folder / "b", folder / "a"}, standard_layers()), text, CheckpointError);
+  };
+  refused({"model.d_model=32"}, "model.d_model: 16 -> 32");
+  refused({"model.norm_first=true"}, "model.norm_first: false -> true");
+  refused({"data.tokenizer=character"}, "data.tokenizer");
+  refused({"data.max_vocabulary=6"}, "another source vocabulary");
+  save_with_seed(folder / "b", 2, {"training.steps=7"});  // how it was trained may differ
+  CHECK(average_checkpoints({folder / "b", folder / "a"}, standard_layers()).state.step == 1);
+}
+
+TEST_CASE("weft average averages named checkpoints, and those that a run has kept") {
+  const std::string run = run_with_steps();
+  const auto state = load_checkpoint(run + "/last.safetensors", standard_layers()).state;
+  REQUIRE(state.validations.size() == 6);
+  const std::string last[]{run + "/step-40.safetensors", run + "/step-50.safetensors", run + "/step-60.safetensors"};
+  auto outcome = run_weft({"average", "three", last[0], last[1], last[2]});
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.out, "three: the average of " + last[0] + ", " + last[1]));
+  CHECK(run_weft({"average", "--run", run, "--last", "3", "--output", "of run"}).code == 0);
+  CHECK(bytes_of("of run") == bytes_of("three"));
+  const Checkpoint expected = average_checkpoints({last[0], last[1], last[2]}, standard_layers());
+  const Tensor values = expected.model->parameters().values();
+  CHECK(parameters_of("three") == std::vector<real>(values.values().begin(), values.values().end()));
+
+  CHECK(run_weft({"average", "--run", run, "--best", "1", "--output", "best one"}).code == 0);
+  CHECK(bytes_of("best one") == bytes_of(run + "/best.safetensors"));
+  CHECK(run_weft({"average", "--run", run, "--best", "2", "--output", "best one"}).code == 0);
+  CHECK(bytes_of("best one") != bytes_of(run + "/best.safetensors"));
+  CHECK(run_weft({"evaluate", "best one"}).code == 0);
+
+  // last.safetensors has the optimizer's state besides; the average has not.
+  CHECK(run_weft({"average", "of last", run + "/last.safetensors"}).code == 0);
+  CHECK(bytes_of("of last") == bytes_of(last[2]));
+}
+
+TEST_CASE("weft average refuses what it cannot do, in one line") {
+  const std::string run = run_with_steps(), best = trained();
+  check_refused({"average"}, {"expected OUT and at least one CHECKPOINT, found 0"});
+  check_refused({"average", "x"}, {"found 1"});
+  check_refused({"average", best, "tiny/last.safetensors"}, {best + " exists"});
+  check_refused({"average", "x", "missing"}, {"missing"});
+  check_refused({"average", "x", best, "--best", "2"}, {"--best goes with --run only"});
+  check_refused({"average", "--run", run, "--output", "x"}, {"--run needs one of --best and --last"});
+  check_refused({"average", "--run", run, "--output", "x", "--best", "1", "--last", "1"}, {"one of --best and --last"});
+  check_refused({"average", "--run", run, "--last", "1"}, {"--output is missing"});
+  check_refused({"average", "--run", run, "--last", "0", "--output", "x"}, {"--last is \"0\""});
+  check_refused({"average", "--run", run, "--last", "7", "--output", "x"},
+                {"7 validations are asked for, the run has made 6"});
+  check_refused({"average", "--run", run, "--last", "6", "--output", "x"},
+                {"keeps the best 2 and the last 3", "training.keep_last"});
+  check_refused({"average", "--run", "nowhere", "--last", "1", "--output", "x"}, {"nowhere"});
+  check_refused({"average", "--run", run, "--last", "1", "--output", "x", best}, {"is one too many"});
+}

@@ -1,0 +1,119 @@
+// Batches that fit into a memory budget.
+#include "weft/train/memory_budget.h"
+
+#include "cli.h"
+#include "throws.h"
+#include "weft/core/error.h"
+#include "weft/core/memory.h"
+
+using namespace weft;
+using namespace weft::cli;
+
+namespace {
+
+const Index kMega = 1 << 20;
+
+Index chosen(Index budget, const std::vector<std::string>& overrides = {}) {
+  const auto model = tiny_model(tiny_config(overrides));
+  const TrainingData data = tiny_data(*model, letters(2000, 5), letters(10, 6));
+  return batch_tokens_within(*model, data.train, budget);
+}
+
+/// What an update with such batches takes.
+Index taken(Index batch_tokens, const std::vector<std::string>& overrides = {}) {
+  const auto model = tiny_model(tiny_config(overrides));
+  const TrainingData data = tiny_data(*model, letters(2000, 5), letters(10, 6));
+  TrainingStep step(*model);
+  release_unused_memory();
+  return peak_memory(*model, step, data.train, BatchPlan(data.train, batch_tokens, 1).epoch(0), 0);
+}
+
+}  // namespace
+
+TEST_CASE("sizes are read with units of 1000 and 1024") {
+  CHECK(parse_bytes("1") == 1);
+  CHECK(parse_bytes("17B") == 17);
+  CHECK(parse_bytes("2KB") == 2000);
+  CHECK(parse_bytes("2KiB") == 2048);
+  CHECK(parse_bytes("2K") == 2048);
+  CHECK(parse_bytes("800 MB") == 800'000'000);
+  CHECK(parse_bytes("1.5GiB") == Index{3} << 29);
+  CHECK(parse_bytes("2G") == Index{2} << 30);
+  CHECK(parse_bytes("1TiB") == Index{1} << 40);
+  for (const char* text : {"", "GiB", "0", "-1GiB", "2 gigs", "2  GiB", "2GiB ", "1e30GiB", "nan", "2gib", "0.5"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_bytes(text).has_value());
+  }
+}
+
+TEST_CASE(
+    "the chosen batch fits, one a little larger does not, and more "
+    "memory allows more") {
+  set_threads(1);
+  for (const std::vector<std::string>& overrides : {std::vector<std::string>{},
+                                                    {"training.ema_decay=0.9"},
+                                                    {"training.batch_tokens=1"},
+                                                    {"training.batch_tokens=9000"}}) {
+    CAPTURE(overrides.size());
+    Index before = 0;
+    for (const Index budget : {2 * kMega, 4 * kMega}) {
+      const Index tokens = chosen(budget, overrides);
+      CHECK(tokens > before);
+      CHECK(taken(tokens, overrides) <= budget);
+      CHECK(taken(tokens + tokens / 10, overrides) > budget * 97 / 100);
+      before = tokens;
+    }
+  }
+  // The average has the size of the parameters: with it this is too little.
+  const Index enough = 1'600'000;
+  CHECK(chosen(enough, {"model.d_model=64"}) >= 1);
+  CHECK_THROWS_SAYING(chosen(enough, {"model.d_model=64", "training.ema_decay=0.9"}), "alone take", ConfigError);
+}
+
+TEST_CASE("the choice is the same for any number of threads, and again") {
+  std::vector<Index> choices;
+  for (const int count : {1, 2, 3}) {
+    set_threads(count);
+    choices.push_back(chosen(3 * kMega));
+    CHECK(threads() == count);
+  }
+  set_threads(1);
+  CHECK(choices == std::vector<Index>(3, choices[0]));
+}
+
+TEST_CASE(
+    "a budget for more than the whole text takes it all; one for less "
+    "than a pair is refused") {
+  const auto model = tiny_model(tiny_config());
+  const TrainingData data = tiny_data(*model, letters(50, 5), letters(10, 6));
+  const Index tokens = batch_tokens_within(*model, data.train, Index{1} << 40);
+  CHECK(BatchPlan(data.train, tokens, 1).epoch(0).size() <= 2);
+  CHECK_THROWS_SAYING(batch_tokens_within(*model, data.train, 5000), "training.memory is 4.9 KiB; the model, its",
+                      ConfigError);
+}
+
+TEST_CASE("weft train chooses the batch once, writes it down, and goes on with it") {
+  trained();
+  const Words words{"train", "tiny.json", "--quiet", "--set", "training.steps=6", "--set", "training.memory=3MB"};
+  for (const char* threads : {"1", "2"}) {
+    CHECK(run_weft(words + Words{"--run", std::string("memory") + threads, "--threads", threads}).code == 0);
+  }
+  CHECK(bytes_of("memory1/last.safetensors") == bytes_of("memory2/last.safetensors"));
+  const Checkpoint last = load_checkpoint("memory1/last.safetensors", standard_layers());
+  const Index tokens = last.model->config().training.batch_tokens;
+  CHECK(tokens != 300);
+  CHECK(load_config("memory1/config.json").training.batch_tokens == tokens);
+  CHECK(run_weft(words + Words{"--run", "memory1"}).code == 0);  // is the same run
+  // The same run, told the number.
+  CHECK(run_weft(words + Words{"--run", "told", "--set", "training.memory=", "--set",
+                               "training.batch_tokens=" + std::to_string(tokens)})
+            .code == 0);
+  const Checkpoint told = load_checkpoint("told/last.safetensors", standard_layers());
+  const Tensor a = last.model->parameters().values(), b = told.model->parameters().values();
+  CHECK(std::equal(a.values().begin(), a.values().end(), b.values().begin(), b.values().end()));
+
+  check_refused(words + Words{"--run", "no", "--set", "training.memory=lots"},
+                {"training.memory is \"lots\"; must be a size such as \"2GiB\" "
+                 "or \"800MB\""});
+  check_refused(words + Words{"--run", "no", "--set", "training.memory=1KiB"}, {"training.memory is 1.0 KiB"});
+}

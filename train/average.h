@@ -1,0 +1,22 @@
+// Averages of checkpoints of one model: the mean of each parameter, computed in double. The average of equal checkpoints is
+// that checkpoint, bit by bit.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "weft/train/checkpoint.h"
+
+namespace weft {
+
+/// The average of the checkpoints, at least one; its configuration, vocabularies and history are those of the last. Throws
+/// CheckpointError if one cannot be read, or if they are not of one model and one way to cut text.
+Checkpoint average_checkpoints(const std::vector<std::filesystem::path>& paths, const Registry& registry);
+
+/// The checkpoints that a run has kept of its best (or else its last) `count` validations, the worst (the first) of them
+/// first. Throws CheckpointError if the folder holds no run, ConfigError if there are not so many validations or the run
+/// did not keep them.
+std::vector<std::filesystem::path> validation_checkpoints(const std::filesystem::path& run, bool best, Index count,
+                                                          const Registry& registry);
+
+}  // namespace weft

@@ -1,0 +1,68 @@
+// weft average: one checkpoint from the mean of several.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+#include "weft/core/error.h"
+#include "weft/train/average.h"
+#include "weft/train/commands.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& problem) {
+  throw ConfigError(fmt::format("average: {}; see weft average --help", problem));
+}
+
+int average(const Arguments& arguments, const Registry& registry) {
+  const auto& words = arguments.positional();
+  fs::path output;
+  std::vector<fs::path> paths;
+  if (arguments.has("run")) {
+    if (!words.empty()) refuse(fmt::format("--run chooses the checkpoints, \"{}\" is one too many", words[0]));
+    if (arguments.has("best") == arguments.has("last")) refuse("--run needs one of --best and --last");
+    output = arguments.text("output");
+    const bool best = arguments.has("best");
+    paths =
+        validation_checkpoints(arguments.text("run"), best, arguments.whole(best ? "best" : "last", 1, 1), registry);
+  } else {
+    for (const char* option : {"best", "last", "output"}) {
+      if (arguments.has(option)) refuse(fmt::format("--{} goes with --run only", option));
+    }
+    if (words.size() < 2) {
+      refuse(fmt::format("expected OUT and at least one CHECKPOINT, found {} of these", words.size()));
+    }
+    output = words[0];
+    // A forgotten OUT must not cost a checkpoint.
+    if (fs::exists(output)) refuse(fmt::format("{} exists; name a new file first", output.string()));
+    paths.assign(words.begin() + 1, words.end());
+  }
+  const Checkpoint result = average_checkpoints(paths, registry);
+  save_checkpoint(output, *result.model, result.state, nullptr);
+  std::vector<std::string> names;
+  for (const fs::path& path : paths) names.push_back(path.string());
+  print(fmt::format("{}: the average of {}\n", output.string(), fmt::join(names, ", ")));
+  return 0;
+}
+
+}  // namespace
+
+Command average_command() {
+  return {
+      {"average",
+       "OUT CHECKPOINT...",
+       "Average the parameters of checkpoints of one model. The rest of OUT is that of the last CHECKPOINT, without "
+       "the optimizer's state. With --run, average what a run has kept (training.keep_best, training.keep_last).",
+       {{"run", "DIR", "Choose checkpoints of this run folder, in the place of OUT and CHECKPOINT."},
+        {"best", "N", "The N best validations, by training.best_metric."},
+        {"last", "N", "The last N validations."},
+        {"output", "FILE", "What to write with --run; it may exist."}},
+       {"weft average average.safetensors runs/a/step-400.safetensors runs/a/step-600.safetensors",
+        "weft average --run runs/a --best 3 --output runs/a/average.safetensors"}},
+      average};
+}
+
+}  // namespace weft

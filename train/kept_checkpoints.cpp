@@ -1,0 +1,68 @@
+#include "weft/train/kept_checkpoints.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "weft/core/error.h"
+#include "weft/core/file.h"
+#include "weft/train/validation_history.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kBegin = "step-", kEnd = ".safetensors";
+
+/// The step that a file name stands for, whatever follows the ending; nothing for other files.
+std::optional<Index> step_of(std::string_view name) {
+  if (!name.starts_with(kBegin)) return std::nullopt;
+  Index step = 0;
+  const char* const last = name.data() + name.size();
+  const auto [end, error] = std::from_chars(name.data() + kBegin.size(), last, step);
+  const std::string_view rest(end, static_cast<std::size_t>(last - end));
+  // What from_chars reads in more than one way is not ours: "step-007".
+  if (error != std::errc() || step < 0 || !rest.starts_with(kEnd) ||
+      !name.substr(kBegin.size()).starts_with(fmt::to_string(step)))
+    return std::nullopt;
+  return step;
+}
+
+}  // namespace
+
+fs::path step_checkpoint(const fs::path& folder, Index step) {
+  return folder / fmt::format("{}{}{}", kBegin, step, kEnd);
+}
+
+std::set<Index> kept_steps(std::span<const ValidationEntry> validations, const TrainingConfig& training) {
+  std::set<Index> steps;
+  if (training.keep_best > 1) {
+    for (const Index step : best_steps(validations, training.best_metric, training.keep_best)) steps.insert(step);
+  }
+  const std::size_t last = std::min(validations.size(), static_cast<std::size_t>(training.keep_last));
+  for (const ValidationEntry& validation : validations.last(last)) steps.insert(validation.step);
+  return steps;
+}
+
+void remove_step_checkpoints(const fs::path& folder, const std::set<Index>& kept) {
+  std::set<Index> found;  // collected first: a folder that changes while it is read may be read wrongly
+  std::error_code error;
+  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
+    if (const auto step = step_of(i->path().filename().string())) found.insert(*step);
+  }
+  for (const Index step : found) {
+    const fs::path path = step_checkpoint(folder, step);
+    remove_leftovers(path);
+    if (kept.count(step) > 0) continue;
+    fs::remove(path, error);
+    if (error) throw Error(fmt::format("{}: cannot remove ({})", path.string(), error.message()));
+  }
+}
+
+}  // namespace weft

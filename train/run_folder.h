@@ -1,0 +1,34 @@
+// The folder of a training run: made, held for one process, cleared of what earlier ones left.
+#pragma once
+
+#include <filesystem>
+#include <set>
+
+#include "weft/core/types.h"
+
+namespace weft {
+
+/// Makes the run folder if it is missing. Throws DataError if it cannot be written to.
+void make_run_folder(const std::filesystem::path& folder);
+
+/// Removes what killed processes left in the run folder, step checkpoints but for those of `kept`, and, for a fresh start,
+/// the other files of an earlier run. Throws Error if a file cannot be removed.
+void clean_run_folder(const std::filesystem::path& folder, const std::set<Index>& kept, bool fresh);
+
+/// Holds a run folder for this process, until it ends in whatever way.
+class FolderLock {
+ public:
+  /// Throws DataError if another process holds it.
+  explicit FolderLock(const std::filesystem::path& folder);
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock();
+
+ private:
+  int file_;
+};
+
+/// Whether a checkpoint can be read.
+bool is_whole(const std::filesystem::path& checkpoint);
+
+}  // namespace weft

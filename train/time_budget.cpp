@@ -1,0 +1,72 @@
+#include "weft/train/time_budget.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <vector>
+
+#include "weft/train/evaluate.h"
+#include "weft/train/metrics.h"
+#include "weft/train/translate.h"
+
+namespace weft {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double seconds_of(Index updates, const Pace& pace, Index validate_every) {
+  const double validations = std::ceil(static_cast<double>(updates) / static_cast<double>(validate_every));
+  return static_cast<double>(updates) * pace.update_seconds + validations * pace.validation_seconds;
+}
+
+}  // namespace
+
+double measure_update(TranslationModel& model, const Corpus& corpus, double seconds) {
+  constexpr Index kLeast = 3, kMost = 2000;
+  const Tensor values = model.parameters().values();
+  const std::vector<real> before(values.values().begin(), values.values().end());
+  const TrainingConfig& config = model.config().training;
+  TrainingStep step(model);
+  const BatchPlan plan(corpus, config.batch_tokens, static_cast<std::uint64_t>(config.seed));
+  const auto epoch = plan.epoch(0);
+  std::size_t next = 0;
+  double began = now();
+  Index done = 0;
+  for (; done < kLeast || (done < kMost && now() - began < seconds); ++done) {
+    std::vector<std::vector<Index>> batches;
+    for (Index i = 0; i < config.accumulate; ++i) batches.push_back(epoch[next++ % epoch.size()]);
+    step.run_on(corpus, batches, done);
+    if (done == 0)
+      began = now();  // the first takes memory from the heap and wakes threads:
+                      // not counted
+  }
+  const double time = (now() - began) / static_cast<double>(done - 1);
+  Tensor restored = model.parameters().values();
+  std::copy(before.begin(), before.end(), restored.values().begin());
+  return time;
+}
+
+double measure_validation(const TranslationModel& model, const TrainingData& data) {
+  const double began = now();
+  const DecodingConfig& decoding = model.config().decoding;
+  evaluate_loss(model, data.valid, model.config().training.batch_tokens);
+  SearchOptions greedy = search_options(decoding);
+  greedy.beam = 1;
+  // A model that has not learned to end a sentence writes on; here it may write
+  // about as much as one that has.
+  greedy.max_length_ratio = std::min(greedy.max_length_ratio, 1.25);
+  evaluate_translations(model, data.valid_text.source, std::span(&data.valid_text.target, 1),
+                        make_metrics("bleu,chrf", BleuOptions{}), greedy, decoding.batch_tokens);
+  return now() - began;
+}
+
+Index updates_within(double seconds, const Pace& pace, Index validate_every, Index most) {
+  Index fits = 1, fails = most + 1;  // the time grows with the number
+  while (fails - fits > 1) {
+    const Index middle = fits + (fails - fits) / 2;
+    (seconds_of(middle, pace, validate_every) <= seconds ? fits : fails) = middle;
+  }
+  return fits;
+}
+
+}  // namespace weft

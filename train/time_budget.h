@@ -1,0 +1,28 @@
+// A run that fits into a given time: how long its parts take, measured before
+// the first update, and how many updates that leaves room for. The measuring
+// leaves no trace, so that a run of as many steps, told so, makes the same
+// updates.
+#pragma once
+
+#include "weft/train/trainer.h"
+
+namespace weft {
+
+/// How long the parts of a run take.
+struct Pace {
+  double update_seconds = 0;
+  double validation_seconds = 0;
+};
+
+/// The time of an update at the beginning of training, measured within about
+/// `seconds`. The model's parameters are as before afterwards.
+double measure_update(TranslationModel& model, const Corpus& corpus, double seconds);
+
+/// The time of a validation: loss and translations.
+double measure_validation(const TranslationModel& model, const TrainingData& data);
+
+/// How many updates fit into the time with their validations, one every
+/// `validate_every` and one at the end; at least 1, at most `most`.
+Index updates_within(double seconds, const Pace& pace, Index validate_every, Index most);
+
+}  // namespace weft
