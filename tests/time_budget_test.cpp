@@ -91,6 +91,33 @@ TEST_CASE(
   CHECK(std::equal(a.values().begin(), a.values().end(), b.values().begin(), b.values().end()));
 }
 
+TEST_CASE("a run that was stopped goes on with the steps that it had chosen") {
+  trained();
+  const Words words{"train", "tiny.json", "--run", "resumed", "--minutes", "0.05", "--set", "training.log_every=1"};
+  {
+    const Background run(words);
+    for (int i = 0; i < 20'000 && bytes_of("resumed/log.jsonl").empty(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    run.send(SIGTERM);
+    REQUIRE(run.wait().code == 128 + SIGTERM);
+  }
+  const Index steps = load_config("resumed/config.json").training.steps;
+  const Outcome rest = run_weft(words);
+  CAPTURE(rest.err);
+  CHECK(rest.code == 0);
+  CHECK(contains(rest.out, "going on after step "));
+  CHECK_FALSE(contains(rest.out, "time budget"));  // nothing is measured anew
+  const Checkpoint last = load_checkpoint("resumed/last.safetensors", standard_layers());
+  CHECK(last.model->config().training.steps == steps);
+  CHECK(training_end(last.state, last.model->config().training).has_value());
+  const Outcome other =
+      run_weft({"train", "tiny.json", "--run", "resumed", "--minutes", "9", "--set", "training.log_every=1"});
+  CHECK(other.code == 2);
+  CHECK(contains(other.err, "training.minutes: 0.05 -> 9\n"));
+  CHECK_FALSE(contains(other.err, "training.steps"));
+}
+
 TEST_CASE("bad minutes are refused in one line") {
   trained();
   check_refused({"train", "tiny.json", "--run", "no", "--minutes", "soon"},
