@@ -133,6 +133,9 @@ std::uint64_t Vocabulary::content_hash() const {
     for (const char c : token) mix(c);
     mix('\n');  // no entry has one, so entries cannot run together
   }
+  if (subwords_ != nullptr) {  // whose scores decide how text is cut
+    for (const char c : subwords_->bytes()) mix(c);
+  }
   return hash;
 }
 

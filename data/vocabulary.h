@@ -89,7 +89,8 @@ class Vocabulary {
   /// The number of ids, specials included.
   Index size() const { return static_cast<Index>(tokens_.size()); }
 
-  /// A number that two vocabularies share only if their entries are the same: 64-bit FNV-1a over the entries.
+  /// A number that two vocabularies share only if their entries, and the subword models that they come from, are the same:
+  /// 64-bit FNV-1a over the entries and the model's bytes.
   std::uint64_t content_hash() const;
 
  private:
