@@ -110,6 +110,8 @@ TEST_CASE("the specials are 0, 1 and 2, and the pieces' numbers in the model are
       CHECK(model->kind() == kind);
       const Vocabulary vocabulary = Vocabulary::from_subwords(model);
       CHECK(vocabulary.subwords() == model);
+      CHECK(vocabulary.content_hash() == Vocabulary::from_subwords(model_of(model->bytes())).content_hash());
+      CHECK(vocabulary.content_hash() != Vocabulary::from_tokens(vocabulary.tokens()).content_hash());
       CHECK(vocabulary.token(0) == "<unk>");
       CHECK(vocabulary.token(1) == "<s>");
       CHECK(vocabulary.token(2) == "</s>");

@@ -23,8 +23,10 @@ std::string difference(TranslationModel& one, TranslationModel& other) {
     if (counts) text += (text.empty() ? "" : ", ") + changed;
   }
   if (!text.empty()) return text;
-  if (one.source_vocabulary().tokens() != other.source_vocabulary().tokens()) return "another source vocabulary";
-  if (one.target_vocabulary().tokens() != other.target_vocabulary().tokens()) return "another target vocabulary";
+  if (one.source_vocabulary().content_hash() != other.source_vocabulary().content_hash())
+    return "another source vocabulary";
+  if (one.target_vocabulary().content_hash() != other.target_vocabulary().content_hash())
+    return "another target vocabulary";
   const auto alike = [](const ParameterEntry& a, const ParameterEntry& b) {
     return a.name == b.name && a.shape == b.shape && a.offset == b.offset;
   };
