@@ -352,6 +352,16 @@ TEST_CASE("load_config reads a file and says when it cannot") {
   CHECK(error_of([&] { load_config(folder); }) == folder.string() + ": is a directory, not a file");
 }
 
+TEST_CASE("every config of the project loads") {
+  int count = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(WEFT_SOURCE_DIR "/configs")) {
+    if (entry.path().extension() != ".json") continue;
+    ++count;
+    CHECK(error_of([&] { load_config(entry.path(), {}); }) == "no error");
+  }
+  CHECK(count >= 11);
+}
+
 TEST_CASE("training needs a task or all of its files") {
   CHECK(error_of([] { require_training_data(with({})); }) ==
         "nothing to train on; set data.train_source, data.train_target, data.valid_source, "
