@@ -111,6 +111,29 @@ TEST_CASE("pairs held out of the training text are the same for training and for
   check_refused(train_with("refused", {"data.hold_out_valid=4"}), {"data.hold_out_valid is 4", "leave out one"});
 }
 
+TEST_CASE("another training text, of which other pairs would be held out, is not scored as if it were the same") {
+  const auto text = weft::letters(60, 77);
+  put("grows.src", joined(text.source));
+  put("grows.trg", joined(text.target));
+  must_run({"train", "tiny.json",
+            "--run", "grown",
+            "--set", "training.steps=2",
+            "--set", "data.train_source=grows.src",
+            "--set", "data.train_target=grows.trg",
+            "--set", "data.valid_source=",
+            "--set", "data.valid_target=",
+            "--set", "data.test_source=",
+            "--set", "data.test_target=",
+            "--set", "data.hold_out_valid=5",
+            "--set", "data.hold_out_test=5"});
+  must_run({"evaluate", "grown/last.safetensors"});
+  const auto half = [](const weft::cli::Words& lines) { return joined({lines.begin(), lines.begin() + 30}); };
+  put("grows.src", half(text.source));
+  put("grows.trg", half(text.target));
+  check_refused({"evaluate", "grown/last.safetensors"}, {"the training text is not that of this run"});
+  must_run({"evaluate", "grown/last.safetensors", "--source", "valid.src", "--reference", "valid.trg"});
+}
+
 TEST_CASE("the tokens of the training text are kept, and made anew when they are damaged or the text is another") {
   const Words words = train_with("cached", {});
   CHECK_FALSE(contains(must_run(words).out, "anew"));

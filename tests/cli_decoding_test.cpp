@@ -52,6 +52,24 @@ TEST_CASE("--output takes a device, a pipe or a descriptor, which are written at
   CHECK(bytes_of("log") == "before\n" + plain[0] + "\n");
 }
 
+TEST_CASE("what is read is not replaced, and two outputs are two files") {
+  const std::string checkpoint = trained();
+  put("in.txt", "a b\n");
+  std::filesystem::create_hard_link("in.txt", "linked.txt");
+  check_refused({"translate", checkpoint, "--input", "in.txt", "--output", "./in.txt"}, {"would replace what is read"});
+  check_refused({"translate", checkpoint, "--input", "in.txt", "--alignment", "linked.txt"}, {"would replace"});
+  check_refused({"translate", checkpoint, "--output", checkpoint}, {"would replace"});
+  check_refused({"translate", checkpoint, "--output", "one", "--alignment", "./one"},
+                {"--output and --alignment name one"});
+  check_refused({"score", checkpoint, "--source", "in.txt", "--target", "in.txt", "--output", "in.txt"},
+                {"would replace"});
+  check_refused({"evaluate", checkpoint, "--source", "in.txt", "--reference", "in.txt", "--output", "in.txt"},
+                {"would replace"});
+  check_refused({"evaluate", checkpoint, "--output", "tiny"}, {"is a folder"});
+  check_refused({"plot", "tiny", "--output", "tiny/log.jsonl"}, {"would replace"});
+  check_refused({"translate", checkpoint}, {"is gzipped"}, "\x1F\x8B\x08");
+}
+
 TEST_CASE("--min-length, --max-length and --no-repeat-ngram shape the translation") {
   const auto words = [](const std::string& line) { return std::count(line.begin(), line.end(), ' ') + 1; };
   CHECK(words(translated("a b c d e\n", {"--max-length", "2"})[0]) == 2);

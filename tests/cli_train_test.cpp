@@ -266,6 +266,43 @@ TEST_CASE("a run that lost its best checkpoint says so and begins a new one") {
   CHECK(run_weft({"inspect", "lost/best.safetensors"}).code == 0);
 }
 
+TEST_CASE("a best checkpoint that is lost comes back from the one that was kept beside it") {
+  const Words words = copy_run("kept") + Words{"--set", "training.keep_best=2"};
+  {
+    const Background run(words);
+    wait_for_lines("kept", 120);
+    run.send(SIGTERM);
+    run.wait();
+  }
+  const std::string best = bytes_of("kept/best.safetensors");
+  put("kept/best.safetensors", "damaged");
+  CHECK(contains(run_weft(words + Words{"--set", "training.threads=1"}).out, "made anew from step-"));
+  CHECK(run_weft({"inspect", "kept/best.safetensors"}).code == 0);
+  CHECK(best.size() > 10);
+}
+
+TEST_CASE("results without a checkpoint to go on from are not replaced unasked") {
+  trained();
+  const Words words{"train", "tiny.json",         "--run", "orphan",
+                    "--set", "training.steps=30", "--set", "training.validate_every=10"};
+  REQUIRE(run_weft(words).code == 0);
+  std::filesystem::remove("orphan/last.safetensors");
+  check_refused(words, {"holds best.safetensors, but no last.safetensors", "--fresh"});
+  CHECK(run_weft(words + Words{"--fresh"}).code == 0);
+  // A file of one's own is not a result, and is not replaced either.
+  std::filesystem::create_directory("mine");
+  put("mine/best.safetensors", "precious");
+  check_refused({"train", "tiny.json", "--run", "mine"}, {"holds best.safetensors"});
+}
+
+TEST_CASE("the configuration of a run may be given again from its folder, where it stays as it is") {
+  trained();
+  std::filesystem::create_directory("home");
+  put("home/config.json", "// mine\n" + bytes_of("tiny.json").substr(3));
+  REQUIRE(run_weft({"train", "home/config.json", "--run", "home", "--set", "training.steps=2"}).code == 0);
+  CHECK(contains(bytes_of("home/config.json"), "// mine"));
+}
+
 TEST_CASE("a run whose text has changed does not go on") {
   trained();
   for (const std::string side : {"src", "trg"}) fs::copy_file("valid." + side, "changing." + side);

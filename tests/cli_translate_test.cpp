@@ -205,8 +205,4 @@ TEST_CASE("--output replaces its file whole or not at all") {
   CHECK(bytes_of("kept.txt") == "what was there\n");
   CHECK(stream.finish() == 0);
   CHECK(bytes_of("kept.txt") == translated("a b\n")[0] + "\n");
-
-  put("same.txt", "a b\nc d\n");  // onto itself
-  CHECK(run_weft(translate({"--input", "same.txt", "--output", "same.txt"})).code == 0);
-  CHECK(lines_of(bytes_of("same.txt")) == translated("a b\nc d\n"));
 }

@@ -369,11 +369,12 @@ TEST_CASE("training needs a task or all of its files") {
         "data.task");
   CHECK(error_of([] { require_training_data(with({"data.task=sort"})); }) == "no error");
   const std::vector<std::string> files = {"data.train_source=a", "data.train_target=b", "data.valid_source=c"};
-  CHECK(error_of([&] { require_training_data(with(files)); }) == "nothing to train on; set data.valid_target");
+  CHECK(error_of([&] { require_training_data(with(files)); }) ==
+        "no validation text; set data.valid_target, or data.hold_out_valid");
   const std::string list = R"(data.train=[{"tsv": "a"}])";
   CHECK(error_of([&] { require_training_data(with({list, "data.hold_out_valid=9"})); }) == "no error");
   CHECK(error_of([&] { require_training_data(with({list})); }) ==
-        "nothing to train on; set data.valid_source, data.valid_target");
+        "no validation text; set data.valid_source, data.valid_target, or data.hold_out_valid");
 }
 
 TEST_CASE("differences name the keys with both values") {

@@ -345,3 +345,12 @@ TEST_CASE("a toy task passes; wrong words are refused") {
   put("nothing.json", "{}");
   check_refused({"data", "check", "nothing.json"}, {"nothing to train on"});
 }
+
+TEST_CASE("a vocabulary that cannot be made hides nothing of the text") {
+  trained();
+  const auto [code, json] = check(
+      {"tiny.json", "--set", "data.tokenizer=bpe", "--set", "data.max_vocabulary=5", "--set", "data.max_length=9"});
+  CHECK(code == 2);
+  CHECK(contains(json.dump(), "subwords need at least"));
+  CHECK(text_of(json, "train")["findings"].size() > 0);  // the two sides are equal
+}

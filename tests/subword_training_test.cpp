@@ -16,6 +16,7 @@
 #include "weft/core/threads.h"
 #include "weft/data/subword_model.h"
 #include "weft/train/base64.h"
+#include "weft/train/epoch_encoder.h"
 #include "weft/train/translate.h"
 
 using namespace weft;

@@ -29,7 +29,7 @@ TEST_CASE("measuring leaves parameters as they were and a run the same") {
   const Tensor values = model->parameters().values();
   const std::vector<real> before(values.values().begin(), values.values().end());
   CHECK(measure_update(*model, data.train, 0) > 0);
-  CHECK(measure_validation(*model, data) > 0);
+  CHECK(measure_validation(*model, data.valid, data.valid_text) > 0);
   CHECK(std::vector<real>(values.values().begin(), values.values().end()) == before);
 }
 

@@ -47,6 +47,7 @@ Json to_json(const TrainingState& state) {
           {"loss_tokens", state.loss_tokens},
           {"best_step", state.best_step},
           {"out_of_time", state.out_of_time},
+          {"held_out_hash", state.held_out_hash},
           {"data_hash", state.data_hash},
           {"validations", validations}};
 }
@@ -74,6 +75,9 @@ TrainingState training_state(const Json& json, const std::string& file) {
                       .validations = {},
                       .best_step = whole(json, "best_step", step),
                       .out_of_time = json.value("out_of_time", false),  // older checkpoints have none
+                      .held_out_hash = json.contains("held_out_hash")
+                                           ? whole(json, "held_out_hash", std::numeric_limits<std::uint64_t>::max())
+                                           : 0,
                       .data_hash = whole(json, "data_hash", std::numeric_limits<std::uint64_t>::max())};
   for (const Json& v : json.at("validations")) {
     state.validations.push_back({whole(v, "step", step), number(v, "loss"), number(v, "perplexity"),

@@ -29,9 +29,10 @@ struct TrainingState {
   double loss_sum = 0;   ///< over the target tokens since the last line of the log
   Index loss_tokens = 0;
   std::vector<ValidationEntry> validations;
-  Index best_step = 0;          ///< the validation of the best checkpoint; 0 before the first
-  bool out_of_time = false;     ///< the clock has ended the run
-  std::uint64_t data_hash = 0;  ///< of the encoded training and validation text
+  Index best_step = 0;              ///< the validation of the best checkpoint; 0 before the first
+  bool out_of_time = false;         ///< the clock has ended the run
+  std::uint64_t held_out_hash = 0;  ///< of the pairs held out of the training text; 0 if none are, or not known
+  std::uint64_t data_hash = 0;      ///< of the encoded training and validation text
 };
 
 /// The result by which `state.best_step` was chosen; NaN before the first validation.

@@ -7,6 +7,8 @@
 #include "weft/core/error.h"
 #include "weft/train/average.h"
 #include "weft/train/commands.h"
+#include "weft/train/output_file.h"
+#include "weft/train/run_folder.h"
 
 namespace weft {
 namespace {
@@ -39,6 +41,14 @@ int average(const Arguments& arguments, const Registry& registry) {
     // A forgotten OUT must not cost a checkpoint.
     if (fs::exists(output)) refuse(fmt::format("{} exists; name a new file first", output.string()));
     paths.assign(words.begin() + 1, words.end());
+  }
+  if (arguments.has("run") && fs::exists(output)) {
+    const std::string name = output.filename().string();
+    const bool of_run = is_same_file(output.parent_path() / ".", fs::path(arguments.text("run")) / ".") &&
+                        (name == "last.safetensors" || name == "best.safetensors" || name.starts_with("step-"));
+    if (of_run || !is_whole(output)) {
+      refuse(fmt::format("{} is not an average that could be made anew; name another file", output.string()));
+    }
   }
   const Checkpoint result = average_checkpoints(paths, registry);
   save_checkpoint(output, *result.model, result.state, nullptr);

@@ -3,18 +3,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "weft/core/error.h"
-#include "weft/core/file.h"
 #include "weft/data/text_file.h"
 #include "weft/data/utf8.h"
 #include "weft/train/checkpoint.h"
 #include "weft/train/commands.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/metric_arguments.h"
+#include "weft/train/output_file.h"
 #include "weft/train/run_data.h"
 #include "weft/train/text_format.h"
 #include "weft/train/translate.h"
@@ -43,7 +42,7 @@ struct Row {
   double seconds = 0;
 };
 
-EvaluationText text_of(const Arguments& arguments, const Config& config) {
+EvaluationText text_of(const Arguments& arguments, const Checkpoint& checkpoint) {
   if (arguments.has("source") != arguments.has("reference")) {
     throw ConfigError("evaluate: --source and --reference go together; see weft evaluate --help");
   }
@@ -51,7 +50,15 @@ EvaluationText text_of(const Arguments& arguments, const Config& config) {
     throw ConfigError("evaluate: give --split, or --source and --reference, not both; see weft evaluate --help");
   }
   if (!arguments.has("source")) {
-    ParallelText text = RunText(config.data).split(arguments.text("split", "test"));
+    const RunText run_text(checkpoint.model->config().data);
+    const std::uint64_t held_out = checkpoint.state.held_out_hash;
+    if (held_out != 0 && run_text.held_out_hash() != held_out) {
+      throw DataError(
+          "evaluate: the training text is not that of this run, so other pairs would be held out of it; restore it, or "
+          "give "
+          "--source and --reference");
+    }
+    ParallelText text = run_text.split(arguments.text("split", "test"));
     return {std::move(text.source), {std::move(text.target)}};
   }
   EvaluationText all;
@@ -76,7 +83,7 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const Regi
   BleuOptions bleu;
   bleu.tokenizer = bleu_tokenizer(decoding.bleu_tokenizer);
   row.metrics = metrics_of(arguments, bleu);
-  const EvaluationText text = text_of(arguments, model.config());
+  const EvaluationText text = text_of(arguments, checkpoint);
   for (const auto& metric : row.metrics) row.signatures.push_back(signature(*metric, text.references.size()));
   SearchOptions options = search_options(decoding);
   options.beam = arguments.whole("beam", decoding.beam, 1, kWidestBeam);
@@ -181,17 +188,17 @@ std::string to_text(const std::vector<Row>& rows) {
 /// Throws ConfigError, before anything is translated, for an --output that cannot come to be.
 void check_output(const Arguments& arguments) {
   if (!arguments.has("output")) return;
-  const std::string output = arguments.text("output");
   if (arguments.positional().size() > 1) {
     throw ConfigError(
         fmt::format("evaluate: --output keeps the translations of one checkpoint, found {}; evaluate "
                     "them one by one",
                     arguments.positional().size()));
   }
-  const std::filesystem::path folder = std::filesystem::path(output).parent_path();
-  std::error_code error;
-  if (folder.empty() || std::filesystem::is_directory(folder, error)) return;
-  throw ConfigError(fmt::format("--output {}: there is no folder {}; make it first", output, folder.string()));
+  std::vector<std::string> inputs = arguments.positional();
+  for (const char* option : {"source", "reference"}) {
+    for (const std::string& file : arguments.all(option)) inputs.push_back(file);
+  }
+  require_outputs(arguments, {"output"}, inputs);
 }
 
 int evaluate(const Arguments& arguments, const Registry& registry) {
@@ -201,9 +208,9 @@ int evaluate(const Arguments& arguments, const Registry& registry) {
   std::vector<Row> rows;
   for (const std::string& path : arguments.positional()) rows.push_back(evaluate_one(path, arguments, registry));
   if (arguments.has("output")) {
-    std::string text;
-    for (const std::string& line : rows.front().result.translations) text += line + "\n";
-    write_file(arguments.text("output"), text);
+    write_output(arguments.text("output"), [&](PutText put) {
+      for (const std::string& line : rows.front().result.translations) put(line + "\n");
+    });
   }
   if (arguments.has("json")) {
     Json json = Json::array();

@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "weft/core/error.h"
-#include "weft/core/file.h"
 #include "weft/train/commands.h"
 #include "weft/train/learning_curve.h"
+#include "weft/train/output_file.h"
 
 namespace weft {
 namespace {
@@ -15,7 +15,9 @@ namespace fs = std::filesystem;
 
 int plot(const Arguments& arguments, const Registry&) {
   if (arguments.positional().empty()) arguments.only_positional();  // says what is missing
+  const std::string output = arguments.text("output", "");
   std::vector<CurveRun> runs;
+  std::vector<std::string> logs;
   for (const std::string& given : arguments.positional()) {
     fs::path log = given;
     std::error_code error;
@@ -23,17 +25,15 @@ int plot(const Arguments& arguments, const Registry&) {
     if (!fs::exists(log, error)) {
       throw DataError(fmt::format("{}: no such log; give the folder of a training run", log.string()));
     }
+    logs.push_back(log.string());
     runs.push_back({given, read_run_log(log.string())});
   }
+  require_outputs(arguments, {"output"}, logs);
   const std::string by = arguments.text("by", "time");
   if (by != "time" && by != "step") throw ConfigError(fmt::format("--by is \"{}\"; must be time or step", by));
   const CurveOptions options{arguments.text("title", "Learning curve"), arguments.text("metric", "bleu"), by == "time"};
   const std::string svg = learning_curve_svg(runs, options);
-  if (arguments.has("output")) {
-    write_file(arguments.text("output"), svg);
-  } else {
-    print(svg);
-  }
+  write_output(output, [&](PutText put) { put(svg); });
   return 0;
 }
 

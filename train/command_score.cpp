@@ -83,10 +83,9 @@ ScoreSummary score_all(ModelSpan models, const ParallelText& text, const Argumen
 
 int score_pairs(const Arguments& arguments, const Registry& registry) {
   if (arguments.positional().empty()) arguments.only_positional();  // says what is missing
-  arguments.text("source"), arguments.text("target");
-  for (const char* option : {"output", "alignment"}) {
-    if (arguments.has(option)) require_writable(option, arguments.text(option));
-  }
+  std::vector<std::string> inputs = arguments.positional();
+  for (const char* option : {"source", "target"}) inputs.push_back(arguments.text(option));
+  require_outputs(arguments, {"output", "alignment"}, inputs);
   const ModelEnsemble ensemble(arguments.positional(), registry);
   use_threads(arguments, ensemble.first().config().training.threads);
   const ParallelText text = read_parallel(arguments.text("source"), arguments.text("target"));

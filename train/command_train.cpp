@@ -6,19 +6,23 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
 #include "weft/train/commands.h"
 #include "weft/train/config_table.h"
+#include "weft/train/epoch_encoder.h"
 #include "weft/train/kept_checkpoints.h"
 #include "weft/train/memory_budget.h"
+#include "weft/train/output_file.h"
 #include "weft/train/run_data.h"
 #include "weft/train/run_folder.h"
 #include "weft/train/text_format.h"
 #include "weft/train/time_budget.h"
 #include "weft/train/trainer.h"
+#include "weft/train/training_text.h"
 #include "weft/train/validation_history.h"
 #include "weft/train/warm_start.h"
 
@@ -135,15 +139,14 @@ std::vector<std::string> overrides(const Arguments& arguments) {
 }
 
 /// Sets the number of steps so that the run ends within its minutes, counted from `began` on; returns a line that says so.
-std::string choose_steps(TranslationModel& model, Config& config, const TrainingData& data, double validation_seconds,
-                         double began) {
+std::string choose_steps(TranslationModel& model, Config& config, const Corpus& corpus, double epoch_share,
+                         double validation_seconds, double began) {
   constexpr double kMargin = 0.05;  // for others on this computer
-  // What a validation saves is up to five numbers for each parameter; a plain disk, asked to be sure, is not fast.
-  constexpr double kFileSeconds = 0.01, kDiskNumbers = 5e7;
-  const double save_seconds = 2 * kFileSeconds + 5 * static_cast<double>(model.parameters().count()) / kDiskNumbers;
+  constexpr double kMostMeasured = 15;
   TrainingConfig& training = config.training;
   const double seconds = 60 * training.minutes;
-  const Pace pace{measure_update(model, data.train, seconds / 50), validation_seconds + save_seconds};
+  const Pace pace{measure_update(model, corpus, std::min(kMostMeasured, seconds / 50)) + epoch_share,
+                  validation_seconds};
   const double left = seconds - (now() - began);
   training.steps = updates_within((1 - kMargin) * left, pace, training.validate_every, kLargestInteger);
   model.set_training(training);
@@ -157,6 +160,33 @@ std::string choose_steps(TranslationModel& model, Config& config, const Training
                     format_count(config.schedule.warmup_steps));
   }
   return line;
+}
+
+/// Throws if a folder without last.safetensors has results of a run. Those of its first validation are none: a process that
+/// is killed during it leaves them.
+void require_no_results(const fs::path& folder, const Registry& registry) {
+  const fs::path best = folder / "best.safetensors";
+  std::error_code error;
+  if (!fs::exists(best, error)) return;
+  if (is_whole(best) && load_checkpoint(best, registry).state.validations.size() <= 1) return;
+  throw DataError(
+      fmt::format("{}: holds best.safetensors, but no last.safetensors to go on from; use --fresh to replace it, "
+                  "or --run to choose another folder",
+                  folder.string()));
+}
+
+/// Sees to it that best.safetensors is the checkpoint of the best validation so far, or that the next one makes it anew.
+void mend_best(const fs::path& folder, TrainingState& state, Progress& progress) {
+  const fs::path best = folder / "best.safetensors";
+  if (state.best_step == 0 || is_whole(best)) return;
+  const fs::path kept = step_checkpoint(folder, state.best_step);
+  if (is_whole(kept)) {
+    write_file(best, read_file(kept));
+    progress.line(fmt::format("best.safetensors was missing or damaged; made anew from {}", kept.filename().string()));
+    return;
+  }
+  progress.line("best.safetensors is missing or damaged; the next validation begins a new one");
+  state.best_step = 0;
 }
 
 int train(const Arguments& arguments, const Registry& registry) {
@@ -185,10 +215,12 @@ int train(const Arguments& arguments, const Registry& registry) {
     }
   }
 
+  if (!resumes && !arguments.has("fresh")) require_no_results(folder, registry);
+
   const RunText text(config.data);
   const ParallelText valid_text = text.split("valid");
   // Training needs no test text, but hours later its user does.
-  if (text.has("test")) text.split("test");
+  if (!text_files(config.data, "test").empty()) text.split("test");
   std::vector<std::string> warm_report, choices;
   if (!resumes) {
     Vocabularies vocabularies = build_vocabularies(
@@ -212,24 +244,29 @@ int train(const Arguments& arguments, const Registry& registry) {
                     folder.string()));
   }
   checkpoint.state.data_hash = hash;
-  TrainingData data{std::move(train.corpus), std::move(valid.corpus),
-                    first_lines(valid_text, config.training.validation_sentences)};
+  checkpoint.state.held_out_hash = text.held_out_hash();
+  ParallelText valid_lines = first_lines(valid_text, config.training.validation_sentences);
   ParallelText train_text;
+  std::function<Corpus(Index)> train_in_epoch;
   if (config.data.subword_sampling > 0) {
     train_text = text.split("train");
-    data.train_in_epoch = EpochEncoder(model, train_text, data.train.line, longest);
+    train_in_epoch = EpochEncoder(model, train_text, train.corpus.line, longest);
   }
 
   if (!config.training.memory.empty() && !resumes) {
-    config.training.batch_tokens = batch_tokens_within(model, data.train, parse_bytes(config.training.memory).value());
+    config.training.batch_tokens =
+        batch_tokens_within(model, train.corpus, parse_bytes(config.training.memory).value());
     model.set_training(config.training);
     choices.push_back(fmt::format("memory budget    {}: training.batch_tokens {}", config.training.memory,
                                   config.training.batch_tokens));
   }
   double validation_seconds = 0;
   if (config.training.minutes > 0) {
-    validation_seconds = measure_validation(model, data);
-    if (!resumes) choices.push_back(choose_steps(model, config, data, validation_seconds, began));
+    validation_seconds = measure_validation(model, valid.corpus, valid_lines);
+    if (!resumes) {
+      choices.push_back(
+          choose_steps(model, config, train.corpus, measure_epoch(model, train_in_epoch), validation_seconds, began));
+    }
   }
 
   // Nothing was written up to here: a mistake in what was given leaves no trace and costs no earlier run.
@@ -238,19 +275,16 @@ int train(const Arguments& arguments, const Registry& registry) {
   clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), arguments.has("fresh"));
   if (!resumes) {
     text.write_task(folder / "data");
-    write_file(folder / "config.json", config_json(config));
+    if (!is_same_file(config_file, folder / "config.json")) write_file(folder / "config.json", config_json(config));
   }
-  train.corpus = std::move(data.train);  // for as long as it takes to keep it
   keep_cache(training, config.data, progress);
-  data.train = std::move(train.corpus);
-  if (checkpoint.state.best_step > 0 && !is_whole(folder / "best.safetensors")) {
-    progress.line("best.safetensors is missing or damaged; the next validation begins a new one");
-    checkpoint.state.best_step = 0;
-  }
+  mend_best(folder, checkpoint.state, progress);
   progress.line("training text    " + train.report.summary());
   progress.line("validation text  " + valid.report.summary());
   if (!resumes) warn_of_small_vocabularies(model, progress);
-  Trainer trainer(model, checkpoint.state, std::move(data), folder, progress);
+  Trainer trainer(model, checkpoint.state,
+                  {std::move(train.corpus), std::move(valid.corpus), std::move(valid_lines), std::move(train_in_epoch)},
+                  folder, progress);
   progress.line(fmt::format("vocabulary       {} source, {} target tokens",
                             format_count(model.source_vocabulary().size()),
                             format_count(model.target_vocabulary().size())));

@@ -149,9 +149,9 @@ void with_file(const Arguments& arguments, const std::string& option, FunctionRe
 
 int translate_lines(const Arguments& arguments, const Registry& registry) {
   if (arguments.positional().empty()) arguments.only_positional();  // says what is missing
-  for (const char* option : {"output", "attention", "alignment", "soft-alignment"}) {
-    if (arguments.has(option)) require_writable(option, arguments.text(option));
-  }
+  std::vector<std::string> inputs = arguments.positional();
+  if (arguments.has("input")) inputs.push_back(arguments.text("input"));
+  require_outputs(arguments, {"output", "attention", "alignment", "soft-alignment"}, inputs);
   const ModelEnsemble ensemble(arguments.positional(), registry);
   const Config& config = ensemble.first().config();
   use_threads(arguments, config.training.threads);

@@ -165,6 +165,9 @@ void require_training_data(const Config& config) {
     if (data.valid_target.empty()) missing.push_back("data.valid_target");
   }
   if (missing.size() == 4) missing.push_back("or data.task");
+  if (!missing.empty() && missing[0].starts_with("data.valid")) {
+    throw ConfigError(fmt::format("no validation text; set {}, or data.hold_out_valid", fmt::join(missing, ", ")));
+  }
   if (!missing.empty()) throw ConfigError(fmt::format("nothing to train on; set {}", fmt::join(missing, ", ")));
 }
 

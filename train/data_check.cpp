@@ -285,6 +285,8 @@ DataReport check_data(const Config& config, Index limit) {
     const TextEncoder source{*source_tokenizer, vocabularies.source}, target{*target_tokenizer, vocabularies.target};
     measure(train, source, target);
     for (Subject& other : others) measure(other, source, target);
+  } catch (const ConfigError& error) {
+    result.problems.push_back(error.what());
   } catch (const DataError& error) {
     no_vocabulary = error.what();
   }

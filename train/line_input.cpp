@@ -77,6 +77,10 @@ LineInput::~LineInput() {
 std::vector<std::string> LineInput::next_lines(std::size_t most) {
   std::vector<std::string> lines;
   std::string line;
+  constexpr int kGzip = 0x1F;  // gzip's first byte, which no text begins with
+  if (lines_->line_number() == 0 && stream_->peek() == kGzip) {
+    throw DataError(fmt::format("{}: is gzipped; unpack it on the way: gzip -dc FILE | weft translate ...", name_));
+  }
   while (lines.size() < most && (lines.empty() || buffer_->has_line()) && lines_->next(line)) lines.push_back(line);
   return lines;
 }

@@ -93,14 +93,42 @@ void write_output(const std::string& path, FunctionRef<void(PutText)> write) {
   }
 }
 
-void require_writable(const std::string& option, const std::string& path) {
+bool is_same_file(const fs::path& one, const fs::path& other) {
   std::error_code error;
-  if (fs::is_directory(path, error)) {
-    throw ConfigError(fmt::format("--{} {}: is a folder; name a file in it", option, path));
+  if (fs::equivalent(one, other, error)) return true;
+  const auto place = [](const fs::path& path) {
+    std::error_code ignored;
+    const fs::path whole = fs::absolute(path, ignored);
+    return fs::weakly_canonical(whole.parent_path(), ignored) / whole.filename();
+  };
+  return place(one) == place(other);
+}
+
+void require_outputs(const Arguments& arguments, std::initializer_list<const char*> options,
+                     const std::vector<std::string>& inputs) {
+  std::vector<std::pair<std::string, std::string>> seen;  // options and their files
+  for (const char* option : options) {
+    if (!arguments.has(option)) continue;
+    const std::string path = arguments.text(option);
+    std::error_code error;
+    if (fs::is_directory(path, error)) {
+      throw ConfigError(fmt::format("--{} {}: is a folder; name a file in it", option, path));
+    }
+    const fs::path folder = fs::path(path).parent_path();
+    if (!folder.empty() && !fs::is_directory(folder, error)) {
+      throw ConfigError(fmt::format("--{} {}: there is no folder {}; make it first", option, path, folder.string()));
+    }
+    if (descriptor_of(path) || is_written_at_once(path)) continue;
+    for (const std::string& input : inputs) {
+      if (!is_same_file(path, input)) continue;
+      throw ConfigError(fmt::format("--{} {}: would replace what is read; name another file", option, path));
+    }
+    for (const auto& [other, file] : seen) {
+      if (!is_same_file(path, file)) continue;
+      throw ConfigError(fmt::format("--{} and --{} name one file, {}; name two", other, option, path));
+    }
+    seen.emplace_back(option, path);
   }
-  const fs::path folder = fs::path(path).parent_path();
-  if (folder.empty() || fs::is_directory(folder, error)) return;
-  throw ConfigError(fmt::format("--{} {}: there is no folder {}; make it first", option, path, folder.string()));
 }
 
 }  // namespace weft

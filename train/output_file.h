@@ -1,9 +1,13 @@
 // Where a verb's output goes: a file that is replaced whole or not at all, or at once to standard output, a pipe or a device.
 #pragma once
 
+#include <filesystem>
+#include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "weft/core/threads.h"
+#include "weft/train/arguments.h"
 
 namespace weft {
 
@@ -16,8 +20,12 @@ using PutText = FunctionRef<void(const std::string&)>;
 /// write_file_atomically. Throws Error if the text cannot be written, and lets through what `write` throws.
 void write_output(const std::string& path, FunctionRef<void(PutText)> write);
 
-/// Throws ConfigError, before there is anything to write, if `path`, the value of --`option`, is a folder or in one that
-/// does not exist.
-void require_writable(const std::string& option, const std::string& path);
+/// Looks at the files that `options` name, as far as they are given, before there is anything to write. Throws ConfigError
+/// if one is a folder or in a folder that does not exist, one of the `inputs`, or the same as another.
+void require_outputs(const Arguments& arguments, std::initializer_list<const char*> options,
+                     const std::vector<std::string>& inputs);
+
+/// Whether two paths lead to one file, or would if it existed.
+bool is_same_file(const std::filesystem::path& one, const std::filesystem::path& other);
 
 }  // namespace weft

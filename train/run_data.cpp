@@ -9,22 +9,15 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
-#include "weft/core/random.h"
-#include "weft/core/threads.h"
-#include "weft/data/corpus_cache.h"
 #include "weft/data/subword_model.h"
 #include "weft/data/subword_trainer.h"
 #include "weft/data/text_hash.h"
 #include "weft/data/toy.h"
-#include "weft/train/config_rules.h"
-#include "weft/train/config_table.h"
 
 namespace weft {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kCacheSuffix = ".corpus";
 
 void append(const ParallelText& block, ParallelText& text) {
   text.source.insert(text.source.end(), block.source.begin(), block.source.end());
@@ -42,17 +35,6 @@ std::uint64_t file_hash(const std::string& name, std::uint64_t hash) {
     hash = text_hash(bytes, hash);
   }
   return mix_hash(hash, file.size());
-}
-
-/// A hash of all that makes text into tokens: every key of the section but those that name texts, whose bytes count.
-std::uint64_t rules_hash(const Config& config) {
-  std::uint64_t hash = 0;
-  for (const ConfigKey& key : config_table().keys) {
-    if (key.section != "data" || key.name == "cache") continue;
-    if (key.name.starts_with("train") || key.name.starts_with("valid") || key.name.starts_with("test")) continue;
-    hash = text_hash(show_value(key.get(config)), text_hash(key.name, hash));
-  }
-  return hash;
 }
 
 using Lines = std::span<const std::string>;
@@ -87,15 +69,6 @@ Vocabularies subword_vocabularies(const DataConfig& config, TextBlocks train) {
           subword_vocabulary(config, config.target_subword_model, std::span(both).last(1))};
 }
 
-/// The tokens of one side of a pair in one epoch.
-std::vector<TokenId> sampled_ids(const Tokenizer& tokenizer, const Vocabulary& vocabulary, const std::string& line,
-                                 double strength, std::uint64_t key, Index number, Index longest) {
-  Random random(key, static_cast<std::uint64_t>(number));
-  std::vector<std::string> tokens = tokenizer.sample(line, strength, random);
-  if (static_cast<Index>(tokens.size()) > longest) tokens = tokenizer.split(line);
-  return vocabulary.ids(tokens);
-}
-
 }  // namespace
 
 std::vector<TextFiles> text_files(const DataConfig& config, const std::string& split) {
@@ -122,13 +95,17 @@ RunText::RunText(const DataConfig& config) : config_(config) {
     std::vector<FoldedPair> pairs;
     read_all([&](const ParallelText& block) { fold_pairs(block, pairs); });
     parts_ = hold_out(pairs, config.hold_out_valid, config.hold_out_test, static_cast<std::uint64_t>(config.seed));
+    std::size_t pair = 0;
+    read_all([&](const ParallelText& block) {
+      for (std::size_t i = 0; i < block.source.size(); ++i, ++pair) {
+        const Part part = part_of(pair);
+        if (part == Part::kTrain) continue;
+        ParallelText& text = part == Part::kValid ? valid_ : test_;
+        text.source.push_back(block.source[i]);
+        text.target.push_back(block.target[i]);
+      }
+    });
   }
-}
-
-bool RunText::has(const std::string& split) const {
-  if (is_task()) return true;
-  const Index held_out = split == "valid" ? config_.hold_out_valid : split == "test" ? config_.hold_out_test : 0;
-  return held_out > 0 || !text_files(config_, split).empty();
 }
 
 ParallelText RunText::split(const std::string& name) const {
@@ -138,8 +115,8 @@ ParallelText RunText::split(const std::string& name) const {
     known += (known.empty() ? "" : ", ") + task_split;
   }
   if (is_task()) throw DataError(fmt::format("no split \"{}\"; the task {} has {}", name, config_.task, known));
-  if (name == "valid" && config_.hold_out_valid > 0) return held_out(Part::kValid);
-  if (name == "test" && config_.hold_out_test > 0) return held_out(Part::kTest);
+  if (name == "valid" && config_.hold_out_valid > 0) return valid_;
+  if (name == "test" && config_.hold_out_test > 0) return test_;
   const auto files = text_files(config_, name);
   if (files.empty()) {
     throw DataError(
@@ -194,17 +171,14 @@ Part RunText::part_of(std::size_t pair) const {
   throw DataError("the training text has grown while it was being read; let nothing else write to it");
 }
 
-ParallelText RunText::held_out(Part part) const {
-  ParallelText text;
-  std::size_t pair = 0;
-  read_all([&](const ParallelText& block) {
-    for (std::size_t i = 0; i < block.source.size(); ++i, ++pair) {
-      if (part_of(pair) != part) continue;
-      text.source.push_back(block.source[i]);
-      text.target.push_back(block.target[i]);
+std::uint64_t RunText::held_out_hash() const {
+  std::uint64_t hash = 0;
+  for (const ParallelText* text : {&valid_, &test_}) {
+    for (const auto* lines : {&text->source, &text->target}) {
+      for (const std::string& line : *lines) hash = text_hash(line, hash);
     }
-  });
-  return text;
+  }
+  return hash;
 }
 
 std::uint64_t RunText::train_hash() const {
@@ -247,82 +221,6 @@ EncodedCorpus encode_text(const TranslationModel& model, const ParallelText& tex
                           const std::string& name) {
   return encode_corpus(text, {model.source_tokenizer(), model.source_vocabulary()},
                        {model.target_tokenizer(), model.target_vocabulary()}, longest, name);
-}
-
-TrainingText encode_training_text(const TranslationModel& model, const RunText& text, Index longest,
-                                  const fs::path& folder) {
-  TrainingText result;
-  if (!folder.empty() && !text.is_task()) {
-    result.key = mix_hash(text.train_hash(), rules_hash(model.config()));
-    for (const Vocabulary* vocabulary : {&model.source_vocabulary(), &model.target_vocabulary()}) {
-      result.key = mix_hash(result.key, vocabulary->content_hash());
-    }
-    result.key = mix_hash(result.key, static_cast<std::uint64_t>(longest));
-    result.cache = folder / fmt::format("{:016x}{}", result.key, kCacheSuffix);
-    LoadedCorpus loaded = load_corpus(result.cache, result.key);
-    result.problem = std::move(loaded.problem);
-    if (loaded.corpus) {
-      result.encoded = std::move(*loaded.corpus);
-      result.cached = true;
-      return result;
-    }
-  }
-  CorpusEncoder encoder({model.source_tokenizer(), model.source_vocabulary()},
-                        {model.target_tokenizer(), model.target_vocabulary()}, longest, "the training text");
-  const ShortLines short_lines = text.read_train([&](const ParallelText& block) { encoder.add(block); });
-  result.encoded = encoder.finish();
-  result.encoded.report.short_lines = short_lines;
-  return result;
-}
-
-void keep_training_text(const TrainingText& text, bool alone) {
-  std::error_code error;
-  const fs::path folder = text.cache.parent_path();
-  fs::create_directories(folder, error);  // a failure shows when the file is written
-  save_corpus(text.cache, text.key, text.encoded);
-  if (!alone) return;
-  std::vector<fs::path> others;
-  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
-    if (i->path().extension() == kCacheSuffix && i->path() != text.cache) others.push_back(i->path());
-  }
-  for (const fs::path& other : others) fs::remove(other, error);
-  remove_leftovers(text.cache);
-}
-
-Corpus EpochEncoder::operator()(Index epoch) const {
-  constexpr Index kTile = 1024, kTiles = 64;  // pairs that one thread takes at a time, and tiles in flight
-  const Config& config = model_->config();
-  const auto key = [&](std::uint64_t site) {
-    const auto words = philox({static_cast<std::uint32_t>(site), static_cast<std::uint32_t>(site >> 32),
-                               static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(epoch >> 32)},
-                              static_cast<std::uint64_t>(config.training.seed));
-    return words[0] | std::uint64_t{words[1]} << 32;
-  };
-  const std::uint64_t source_key = key(random_site("source subwords")),
-                      target_key = key(random_site("target subwords"));
-  const double strength = config.data.subword_sampling;
-  Corpus corpus;
-  const auto count = static_cast<Index>(lines_.size());
-  for (Index first = 0; first < count; first += kTile * kTiles) {
-    std::vector<std::vector<TokenId>> source(static_cast<std::size_t>(std::min(count - first, kTile * kTiles)));
-    std::vector<std::vector<TokenId>> target(source.size());
-    parallel_for(static_cast<Index>(source.size()), kTile, [&](Index begin, Index end) {
-      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-        const Index number = lines_[static_cast<std::size_t>(first) + i];
-        const auto line = static_cast<std::size_t>(number);
-        source[i] = sampled_ids(model_->source_tokenizer(), model_->source_vocabulary(), text_->source[line], strength,
-                                source_key, number, longest_);
-        target[i] = sampled_ids(model_->target_tokenizer(), model_->target_vocabulary(), text_->target[line], strength,
-                                target_key, number, longest_);
-      }
-    });
-    for (std::size_t i = 0; i < source.size(); ++i) {
-      corpus.source.append(source[i]);
-      corpus.target.append(target[i]);
-    }
-  }
-  corpus.line = lines_;
-  return corpus;
 }
 
 std::uint64_t content_hash(const Corpus& corpus) {

@@ -32,26 +32,26 @@ class RunText {
   explicit RunText(const DataConfig& config);
 
   bool is_task() const { return !task_.empty(); }
-  /// Whether the config has validation or test text of its own: named, held out, or of a toy task.
-  bool has(const std::string& split) const;
   /// "train", "valid", "test", or an extra test set of a toy task. Throws DataError if there is no such text.
   ParallelText split(const std::string& name) const;
   /// Hands out the training text in blocks, without the pairs that are held out. Throws DataError as read_blocks does, and
   /// for a file that can be read only once.
   ShortLines read_train(FunctionRef<void(const ParallelText& block)> take) const;
-  /// A number that changes when the training text does: its bytes, its columns, or what is held out.
+  /// A number that stands for the pairs that are held out; 0 if none are.
+  std::uint64_t held_out_hash() const;
+  /// A number that changes when the files of the training text do, or their columns.
   std::uint64_t train_hash() const;
   /// Writes a toy task's text into `directory`; does nothing for files.
   void write_task(const std::filesystem::path& directory) const;
 
  private:
-  ParallelText held_out(Part part) const;
   Part part_of(std::size_t pair) const;
   ShortLines read_all(FunctionRef<void(const ParallelText&)> take) const;
 
-  const DataConfig& config_;
+  const DataConfig config_;
   std::vector<std::pair<std::string, ParallelText>> task_;  // none for files
-  std::vector<Part> parts_;  // of each pair of the training files; none if all are kTrain
+  std::vector<Part> parts_;    // of each pair of the training files; none if all are kTrain
+  ParallelText valid_, test_;  // what is held out
 };
 
 /// The vocabularies of both sides, from the training text; those of subwords from the models that the config names, where
@@ -65,41 +65,6 @@ Vocabularies build_vocabularies(const DataConfig& config, const ParallelText& tr
 /// Encodes text for a model; `longest` tokens a side at most.
 EncodedCorpus encode_text(const TranslationModel& model, const ParallelText& text, Index longest,
                           const std::string& name);
-
-/// The training text as token ids, and where the cache of it is.
-struct TrainingText {
-  EncodedCorpus encoded;
-  std::filesystem::path cache;  ///< the file to keep it in; empty if none is to be kept
-  std::uint64_t key = 0;        ///< stands for all that the ids depend on
-  bool cached = false;          ///< whether it was read from there
-  std::string problem;          ///< why a file that is there could not be used; empty if it could, or there is none
-};
-
-/// The training text for a model, from the cache in `folder` if it is there, else from the text; `longest` tokens a side at
-/// most. Writes nothing. Without a folder, and for a toy task, there is no cache.
-TrainingText encode_training_text(const TranslationModel& model, const RunText& text, Index longest,
-                                  const std::filesystem::path& folder);
-
-/// Keeps the training text in its cache, and removes other caches of that folder if `alone`. Throws Error if it cannot be
-/// written.
-void keep_training_text(const TrainingText& text, bool alone);
-
-/// Encodes the pairs `lines` of a text anew for each epoch, with subwords drawn at random. What comes of a pair depends on
-/// its text, the seed, the epoch and its line alone. A side that gets more than `longest` tokens has those of encode_text.
-class EpochEncoder {
- public:
-  /// `model` and `text` must outlive it.
-  EpochEncoder(const TranslationModel& model, const ParallelText& text, std::vector<Index> lines, Index longest)
-      : model_(&model), text_(&text), lines_(std::move(lines)), longest_(longest) {}
-
-  Corpus operator()(Index epoch) const;
-
- private:
-  const TranslationModel* model_;
-  const ParallelText* text_;
-  std::vector<Index> lines_;
-  Index longest_;
-};
 
 /// A number that changes when an encoded corpus does.
 std::uint64_t content_hash(const Corpus& corpus);

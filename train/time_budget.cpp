@@ -36,9 +36,7 @@ double measure_update(TranslationModel& model, const Corpus& corpus, double seco
     std::vector<std::vector<Index>> batches;
     for (Index i = 0; i < config.accumulate; ++i) batches.push_back(epoch[next++ % epoch.size()]);
     step.run_on(corpus, batches, done);
-    if (done == 0)
-      began = now();  // the first takes memory from the heap and wakes threads:
-                      // not counted
+    if (done == 0) began = now();  // the first takes memory from the heap and wakes threads: not counted
   }
   const double time = (now() - began) / static_cast<double>(done - 1);
   Tensor restored = model.parameters().values();
@@ -46,18 +44,28 @@ double measure_update(TranslationModel& model, const Corpus& corpus, double seco
   return time;
 }
 
-double measure_validation(const TranslationModel& model, const TrainingData& data) {
+double measure_epoch(const TranslationModel& model, const std::function<Corpus(Index epoch)>& text_of_epoch) {
+  if (!text_of_epoch) return 0;
+  const double began = now();
+  const Corpus corpus = text_of_epoch(0);
+  const TrainingConfig& config = model.config().training;
+  const BatchPlan plan(corpus, config.batch_tokens, static_cast<std::uint64_t>(config.seed));
+  return (now() - began) * static_cast<double>(config.accumulate) / static_cast<double>(plan.epoch(0).size());
+}
+
+double measure_validation(TranslationModel& model, const Corpus& valid, const ParallelText& lines) {
+  // What a validation saves is up to five numbers for each parameter; a plain disk, asked to be sure, is not fast.
+  constexpr double kFileSeconds = 0.01, kDiskNumbers = 5e7;
   const double began = now();
   const DecodingConfig& decoding = model.config().decoding;
-  evaluate_loss(model, data.valid, model.config().training.batch_tokens);
+  evaluate_loss(model, valid, model.config().training.batch_tokens);
   SearchOptions greedy = search_options(decoding);
   greedy.beam = 1;
-  // A model that has not learned to end a sentence writes on; here it may write
-  // about as much as one that has.
+  // A model that has not learned to end a sentence writes on; here it may write about as much as one that has.
   greedy.max_length_ratio = std::min(greedy.max_length_ratio, 1.25);
-  evaluate_translations(model, data.valid_text.source, std::span(&data.valid_text.target, 1),
-                        make_metrics("bleu,chrf", BleuOptions{}), greedy, decoding.batch_tokens);
-  return now() - began;
+  evaluate_translations(model, lines.source, std::span(&lines.target, 1), make_metrics("bleu,chrf", BleuOptions{}),
+                        greedy, decoding.batch_tokens);
+  return now() - began + 2 * kFileSeconds + 5 * static_cast<double>(model.parameters().count()) / kDiskNumbers;
 }
 
 Index updates_within(double seconds, const Pace& pace, Index validate_every, Index most) {

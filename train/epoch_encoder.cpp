@@ -1,0 +1,67 @@
+#include "weft/train/epoch_encoder.h"
+
+#include <algorithm>
+
+#include "weft/core/error.h"
+#include "weft/core/random.h"
+#include "weft/core/threads.h"
+
+namespace weft {
+namespace {
+
+/// The tokens of one side of a pair in one epoch.
+std::vector<TokenId> sampled_ids(const Tokenizer& tokenizer, const Vocabulary& vocabulary, const std::string& line,
+                                 double strength, std::uint64_t key, Index number, Index longest) {
+  Random random(key, static_cast<std::uint64_t>(number));
+  std::vector<std::string> tokens = tokenizer.sample(line, strength, random);
+  if (static_cast<Index>(tokens.size()) > longest) tokens = tokenizer.split(line);
+  return vocabulary.ids(tokens);
+}
+
+}  // namespace
+
+EpochEncoder::EpochEncoder(const TranslationModel& model, const ParallelText& text, std::vector<Index> lines,
+                           Index longest)
+    : model_(&model), text_(&text), lines_(std::move(lines)), longest_(longest) {
+  if (!lines_.empty() && lines_.back() >= static_cast<Index>(std::min(text.source.size(), text.target.size()))) {
+    throw DataError("the training text has shrunk while it was being read; let nothing else write to it");
+  }
+}
+
+Corpus EpochEncoder::operator()(Index epoch) const {
+  constexpr Index kTile = 1024, kTiles = 64;  // pairs that one thread takes at a time, and tiles in flight
+  const Config& config = model_->config();
+  const auto key = [&](std::uint64_t site) {
+    const auto words = philox({static_cast<std::uint32_t>(site), static_cast<std::uint32_t>(site >> 32),
+                               static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(epoch >> 32)},
+                              static_cast<std::uint64_t>(config.training.seed));
+    return words[0] | std::uint64_t{words[1]} << 32;
+  };
+  const std::uint64_t source_key = key(random_site("source subwords")),
+                      target_key = key(random_site("target subwords"));
+  const double strength = config.data.subword_sampling;
+  Corpus corpus;
+  const auto count = static_cast<Index>(lines_.size());
+  for (Index first = 0; first < count; first += kTile * kTiles) {
+    std::vector<std::vector<TokenId>> source(static_cast<std::size_t>(std::min(count - first, kTile * kTiles)));
+    std::vector<std::vector<TokenId>> target(source.size());
+    parallel_for(static_cast<Index>(source.size()), kTile, [&](Index begin, Index end) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        const Index number = lines_[static_cast<std::size_t>(first) + i];
+        const auto line = static_cast<std::size_t>(number);
+        source[i] = sampled_ids(model_->source_tokenizer(), model_->source_vocabulary(), text_->source[line], strength,
+                                source_key, number, longest_);
+        target[i] = sampled_ids(model_->target_tokenizer(), model_->target_vocabulary(), text_->target[line], strength,
+                                target_key, number, longest_);
+      }
+    });
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      corpus.source.append(source[i]);
+      corpus.target.append(target[i]);
+    }
+  }
+  corpus.line = lines_;
+  return corpus;
+}
+
+}  // namespace weft

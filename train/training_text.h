@@ -1,0 +1,29 @@
+// The training text as token ids, read from the files or from the cache that an earlier run left.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "weft/train/run_data.h"
+
+namespace weft {
+
+/// The training text as token ids, and where the cache of it is.
+struct TrainingText {
+  EncodedCorpus encoded;
+  std::filesystem::path cache;  ///< the file to keep it in; empty if none is to be kept
+  std::uint64_t key = 0;        ///< stands for all that the ids depend on
+  bool cached = false;          ///< whether it was read from there
+  std::string problem;          ///< why a file that is there could not be used; empty if it could, or there is none
+};
+
+/// The training text for a model, from the cache in `folder` if it is there, else from the text; `longest` tokens a side at
+/// most. Writes nothing. Without a folder, and for a toy task, there is no cache.
+TrainingText encode_training_text(const TranslationModel& model, const RunText& text, Index longest,
+                                  const std::filesystem::path& folder);
+
+/// Keeps the training text in its cache, and removes other caches of that folder if `alone`. Throws Error if it cannot be
+/// written.
+void keep_training_text(const TrainingText& text, bool alone);
+
+}  // namespace weft
