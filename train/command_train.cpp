@@ -162,33 +162,6 @@ std::string choose_steps(TranslationModel& model, Config& config, const Corpus& 
   return line;
 }
 
-/// Throws if a folder without last.safetensors has results of a run. Those of its first validation are none: a process that
-/// is killed during it leaves them.
-void require_no_results(const fs::path& folder, const Registry& registry) {
-  const fs::path best = folder / "best.safetensors";
-  std::error_code error;
-  if (!fs::exists(best, error)) return;
-  if (is_whole(best) && load_checkpoint(best, registry).state.validations.size() <= 1) return;
-  throw DataError(
-      fmt::format("{}: holds best.safetensors, but no last.safetensors to go on from; use --fresh to replace it, "
-                  "or --run to choose another folder",
-                  folder.string()));
-}
-
-/// Sees to it that best.safetensors is the checkpoint of the best validation so far, or that the next one makes it anew.
-void mend_best(const fs::path& folder, TrainingState& state, Progress& progress) {
-  const fs::path best = folder / "best.safetensors";
-  if (state.best_step == 0 || is_whole(best)) return;
-  const fs::path kept = step_checkpoint(folder, state.best_step);
-  if (is_whole(kept)) {
-    write_file(best, read_file(kept));
-    progress.line(fmt::format("best.safetensors was missing or damaged; made anew from {}", kept.filename().string()));
-    return;
-  }
-  progress.line("best.safetensors is missing or damaged; the next validation begins a new one");
-  state.best_step = 0;
-}
-
 int train(const Arguments& arguments, const Registry& registry) {
   const double began = now();
   const fs::path config_file = arguments.only_positional();

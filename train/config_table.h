@@ -69,6 +69,9 @@ struct ConfigTable {
   bool has_section(std::string_view name) const;
 };
 
+/// The rules of the table about several keys (config_checks.cpp).
+std::vector<ConfigCheck> config_checks();
+
 /// The table, made once.
 const ConfigTable& config_table();
 

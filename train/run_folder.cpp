@@ -59,4 +59,28 @@ FolderLock::~FolderLock() {
   if (file_ >= 0) ::close(file_);
 }
 
+void require_no_results(const fs::path& folder, const Registry& registry) {
+  const fs::path best = folder / "best.safetensors";
+  std::error_code error;
+  if (!fs::exists(best, error)) return;
+  if (is_whole(best) && load_checkpoint(best, registry).state.validations.size() <= 1) return;
+  throw DataError(
+      fmt::format("{}: holds best.safetensors, but no last.safetensors to go on from; use --fresh to replace it, "
+                  "or --run to choose another folder",
+                  folder.string()));
+}
+
+void mend_best(const fs::path& folder, TrainingState& state, Progress& progress) {
+  const fs::path best = folder / "best.safetensors";
+  if (state.best_step == 0 || is_whole(best)) return;
+  const fs::path kept = step_checkpoint(folder, state.best_step);
+  if (is_whole(kept)) {
+    write_file(best, read_file(kept));
+    progress.line(fmt::format("best.safetensors was missing or damaged; made anew from {}", kept.filename().string()));
+    return;
+  }
+  progress.line("best.safetensors is missing or damaged; the next validation begins a new one");
+  state.best_step = 0;
+}
+
 }  // namespace weft

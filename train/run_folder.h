@@ -5,6 +5,9 @@
 #include <set>
 
 #include "weft/core/types.h"
+#include "weft/nn/registry.h"
+#include "weft/train/checkpoint.h"
+#include "weft/train/progress.h"
 
 namespace weft {
 
@@ -30,5 +33,12 @@ class FolderLock {
 
 /// Whether a checkpoint can be read.
 bool is_whole(const std::filesystem::path& checkpoint);
+
+/// Throws if a folder without last.safetensors has results of a run. Those of its first validation are none: a process that
+/// is killed during it leaves them.
+void require_no_results(const std::filesystem::path& folder, const Registry& registry);
+
+/// Sees to it that best.safetensors is the checkpoint of the best validation so far, or that the next one makes it anew.
+void mend_best(const std::filesystem::path& folder, TrainingState& state, Progress& progress);
 
 }  // namespace weft
