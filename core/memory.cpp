@@ -23,7 +23,8 @@ constexpr std::size_t kClasses = 4 * 40;  // four for each power of two
 struct Header {
   std::size_t size_class;
   std::size_t bytes;
-  Header* next;  // in the list of kept blocks
+  std::size_t taken;  // bytes of the class that was asked for, which may be smaller
+  Header* next;       // in the list of kept blocks
 };
 
 std::size_t class_bytes(std::size_t size_class) { return (kSmallest << (size_class / 4)) / 4 * (4 + size_class % 4); }
@@ -66,7 +67,8 @@ class Pool {
       statistics_.reserved_bytes += static_cast<Index>(size);
       ++statistics_.heap_allocations;
     }
-    statistics_.current_bytes += static_cast<Index>(header->bytes);
+    header->taken = size;  // counted as asked for, so that the sum does not depend on which blocks happen to be kept
+    statistics_.current_bytes += static_cast<Index>(size);
     statistics_.peak_bytes = std::max(statistics_.peak_bytes, statistics_.current_bytes);
     return reinterpret_cast<char*>(header) + kAlignment;
   }
@@ -76,7 +78,7 @@ class Pool {
     const std::scoped_lock lock(mutex_);
     header->next = kept_[header->size_class];
     kept_[header->size_class] = header;
-    statistics_.current_bytes -= static_cast<Index>(header->bytes);
+    statistics_.current_bytes -= static_cast<Index>(header->taken);
   }
 
   void release() {
