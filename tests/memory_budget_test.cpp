@@ -65,7 +65,7 @@ TEST_CASE(
     }
   }
   // The average has the size of the parameters: with it this is too little.
-  const Index enough = 1'600'000;
+  const Index enough = 1'300'000;
   CHECK(chosen(enough, {"model.d_model=64"}) >= 1);
   CHECK_THROWS_SAYING(chosen(enough, {"model.d_model=64", "training.ema_decay=0.9"}), "alone take", ConfigError);
 }
