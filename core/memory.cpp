@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <mutex>
@@ -38,17 +40,40 @@ std::size_t class_of(std::size_t bytes) {
   return (power - 8) * 4 + (quarters - 4);
 }
 
-/// Memory from the heap; for a large block in pages of 2 MiB where the system has them, which spares the CPU much looking up
-/// of addresses. What does not fill such a page stays in small ones, of which only those in use take memory.
-void* take_from_heap(std::size_t bytes) {
-  constexpr std::size_t kLargePage = std::size_t{2} << 20;
-  if (bytes < 2 * kLargePage) return std::aligned_alloc(kAlignment, bytes);
-  void* block = nullptr;
-  if (::posix_memalign(&block, kLargePage, bytes) != 0) return nullptr;
-#ifdef MADV_HUGEPAGE
-  ::madvise(block, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);  // a wish: without it all works as well
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t kMapped = std::numeric_limits<std::size_t>::max();  // the sanitizer looks after the heap alone
+#else
+constexpr std::size_t kMapped = 256 * 1024;
 #endif
-  return block;
+
+/// Memory from the heap, or for a block of kMapped and more from the system, to which it then goes back: the heap would keep
+/// what was freed in pieces. Large blocks lie in pages of 2 MiB where the system has them, which spares the CPU much looking
+/// up of addresses. What does not fill such a page stays in small ones, of which only those in use take memory.
+void* take_from_system(std::size_t bytes) {
+  if (bytes < kMapped) return std::aligned_alloc(kAlignment, bytes);
+  constexpr std::size_t kLargePage = std::size_t{2} << 20;
+  const std::size_t spare = bytes < 2 * kLargePage ? 0 : kLargePage;
+  void* const mapped = ::mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  if (spare == 0) return mapped;
+  char* const first = static_cast<char*>(mapped);
+  const std::size_t before = (kLargePage - reinterpret_cast<std::uintptr_t>(first) % kLargePage) % kLargePage;
+  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)),
+                    end = (before + bytes + page - 1) / page * page;
+  if (before > 0) ::munmap(first, before);
+  if (end < bytes + spare) ::munmap(first + end, bytes + spare - end);
+#ifdef MADV_HUGEPAGE
+  ::madvise(first + before, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);  // a wish: without it all works as well
+#endif
+  return first + before;
+}
+
+void give_to_system(void* block, std::size_t bytes) {
+  if (bytes < kMapped) {
+    std::free(block);
+  } else {
+    ::munmap(block, bytes);
+  }
 }
 
 class Pool {
@@ -59,8 +84,15 @@ class Pool {
     const std::size_t size = class_bytes(size_class);
     const std::scoped_lock lock(mutex_);
     Header* header = take_kept(size_class);
+    most_needed_ = std::max(most_needed_, statistics_.current_bytes + static_cast<Index>(size));
     if (header == nullptr) {
-      header = static_cast<Header*>(take_from_heap(size + kAlignment));
+      // Batches of ever other shapes would leave ever more blocks that fit nothing: then it is time to begin anew.
+      if (statistics_.reserved_bytes + static_cast<Index>(size) > most_reserved(most_needed_)) release_kept();
+      header = static_cast<Header*>(take_from_system(size + kAlignment));
+      if (header == nullptr) {
+        release_kept();
+        header = static_cast<Header*>(take_from_system(size + kAlignment));
+      }
       if (header == nullptr) fail(bytes);
       header->size_class = size_class;
       header->bytes = size;
@@ -83,14 +115,7 @@ class Pool {
 
   void release() {
     const std::scoped_lock lock(mutex_);
-    for (Header*& first : kept_) {
-      while (first != nullptr) {
-        Header* header = first;
-        first = header->next;
-        statistics_.reserved_bytes -= static_cast<Index>(header->bytes);
-        std::free(header);
-      }
-    }
+    release_kept();
   }
 
   MemoryStatistics statistics() {
@@ -104,6 +129,17 @@ class Pool {
   }
 
  private:
+  void release_kept() {
+    for (Header*& first : kept_) {
+      while (first != nullptr) {
+        Header* header = first;
+        first = header->next;
+        statistics_.reserved_bytes -= static_cast<Index>(header->bytes);
+        give_to_system(header, header->bytes + kAlignment);
+      }
+    }
+  }
+
   /// A kept block of that class, or one that is up to half again as large; null if there is none.
   Header* take_kept(std::size_t size_class) {
     constexpr std::size_t kLarger = 2;
@@ -124,6 +160,7 @@ class Pool {
   std::mutex mutex_;
   std::array<Header*, kClasses> kept_{};
   MemoryStatistics statistics_;
+  Index most_needed_ = 0;  // handed out at one time, ever
 };
 
 /// Never destroyed: tensors of static storage may outlive any other order of destruction.

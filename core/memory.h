@@ -1,5 +1,5 @@
-// The pool that all tensor memory comes from: blocks in size classes, aligned to 64 bytes, kept for reuse when freed.
-// A loop that needs the same sizes again and again therefore takes nothing from the heap after its first turn.
+// The pool of all tensor memory: blocks in size classes, aligned to 64 bytes, kept for reuse when freed, so that a loop of
+// ever the same sizes takes nothing from the heap after its first turn; given back before they are a quarter of all needed.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,10 @@ struct MemoryStatistics {
 
 /// The statistics of the one pool of this process.
 MemoryStatistics memory_statistics();
+
+/// The most bytes that the pool holds, handed out or kept, where at most `needed` are handed out at one time (a block that
+/// is lent for less than its size aside): before it would take more, it gives back all that it keeps.
+constexpr Index most_reserved(Index needed) { return needed + needed / 4 + (Index{4} << 20); }
 
 /// Starts a new peak at what is handed out now.
 void reset_peak_memory();
