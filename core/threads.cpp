@@ -11,14 +11,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "weft/core/omp_threads.h"
 
 namespace weft {
 namespace {
@@ -26,13 +25,8 @@ namespace {
 /// The processors that this process may run on, or OMP_NUM_THREADS if that is less.
 int default_threads() {
   cpu_set_t set;
-  int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  if (const char* text = std::getenv("OMP_NUM_THREADS")) {
-    int wanted = 0;
-    const auto [end, error] = std::from_chars(text, text + std::strlen(text), wanted);
-    if (error == std::errc() && wanted >= 1) count = std::min(count, wanted);
-  }
-  return std::max(count, 1);
+  const int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return std::max(std::min(count, omp_threads().value_or(count)), 1);
 }
 
 void pause() {

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "weft/core/error.h"
+#include "weft/core/omp_threads.h"
 #include "weft/core/suggestion.h"
 #include "weft/core/threads.h"
 #include "weft/train/commands.h"
@@ -75,7 +76,11 @@ void print(const std::string& text) {
 
 void use_threads(const Arguments& arguments, Index configured) {
   const Index count = arguments.whole("threads", configured, 0, 1024);
-  if (count > 0) set_threads(static_cast<int>(count));
+  if (count > 0) return set_threads(static_cast<int>(count));
+  static bool warned = false;  // evaluate comes here for each checkpoint
+  const std::string problem = warned ? "" : omp_threads_problem();
+  if (!problem.empty()) fmt::print(stderr, "weft: warning: {}\n", problem);
+  warned = true;
 }
 
 int run(int argc, const char* const* argv, const Registry& registry) {
