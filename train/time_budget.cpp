@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <vector>
 
+#include "weft/optim/moving_average.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/metrics.h"
 #include "weft/train/translate.h"
@@ -27,6 +29,8 @@ double measure_update(TranslationModel& model, const Corpus& corpus, double seco
   const std::vector<real> before(values.values().begin(), values.values().end());
   const TrainingConfig& config = model.config().training;
   TrainingStep step(model);
+  std::optional<MovingAverage> average;
+  if (config.ema_decay > 0) average.emplace(config.ema_decay, values.values());
   const BatchPlan plan(corpus, config.batch_tokens, static_cast<std::uint64_t>(config.seed));
   const auto epoch = plan.epoch(0);
   std::size_t next = 0;
@@ -36,6 +40,7 @@ double measure_update(TranslationModel& model, const Corpus& corpus, double seco
     std::vector<std::vector<Index>> batches;
     for (Index i = 0; i < config.accumulate; ++i) batches.push_back(epoch[next++ % epoch.size()]);
     step.run_on(corpus, batches, done);
+    if (average) average->update(values.values(), done + 1);
     if (done == 0) began = now();  // the first takes memory from the heap and wakes threads: not counted
   }
   const double time = (now() - began) / static_cast<double>(done - 1);
