@@ -77,7 +77,10 @@ std::vector<ScoredPair> score(ModelSpan models, const ParallelText& text, const 
     pair.source = first.source_tokenizer().split(text.source[i]);
     pair.target = first.target_tokenizer().split(text.target[i]);
     pair.skipped = reason_to_skip(text, i, pair, longest);
-    if (!pair.skipped.empty()) continue;
+    if (!pair.skipped.empty()) {  // its tokens may be very many, and nobody looks at them
+      pair.source = pair.target = std::vector<std::string>();
+      continue;
+    }
     corpus.source.append(first.source_vocabulary().ids(pair.source));
     const std::vector<TokenId> target = first.target_vocabulary().ids(pair.target);
     pair.unknown = std::count(target.begin(), target.end(), kUnknown);

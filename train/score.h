@@ -15,7 +15,7 @@ namespace weft {
 /// What came of a pair.
 struct ScoredPair {
   std::string skipped;                      ///< why the pair has no score; empty if it has one
-  std::vector<std::string> source, target;  ///< tokens
+  std::vector<std::string> source, target;  ///< tokens; none if it was skipped
   std::vector<double> log_probabilities;    ///< natural logarithms, of each target token and then of </s>
   double log_probability = 0;               ///< their sum
   Index unknown = 0;                        ///< target tokens that the vocabulary lacks; scored as <unk>

@@ -99,6 +99,7 @@ std::vector<TranslatedLine> translate(ModelSpan models, std::span<const std::str
     if (line.source.size() > longest) {
       line.cut_tokens = static_cast<Index>(line.source.size() - longest);
       line.source.resize(longest);
+      line.source.shrink_to_fit();  // or a thousand such lines would keep all their tokens' places
     }
     sources.push_back({i, first.source_vocabulary().ids(line.source)});
     text.append(sources.back().ids);
