@@ -115,5 +115,5 @@ TEST_CASE("weft train chooses the batch once, writes it down, and goes on with i
   check_refused(words + Words{"--run", "no", "--set", "training.memory=lots"},
                 {"training.memory is \"lots\"; must be a size such as \"2GiB\" "
                  "or \"800MB\""});
-  check_refused(words + Words{"--run", "no", "--set", "training.memory=1KiB"}, {"training.memory is 1.0 KiB"});
+  check_refused(words + Words{"--run", "no", "--set", "training.memory=1KiB"}, {"1.0 KiB allowed by training.memory"});
 }

@@ -126,15 +126,6 @@ TEST_CASE("elapsed time goes on where the log left it") {
   CHECK(read_run_log((folder / "log.jsonl").string()).steps.at(2).elapsed_seconds > before);
 }
 
-TEST_CASE("measuring the memory changes nothing that follows") {
-  const TemporaryFolder measured, plain;
-  Session first(measured.path(), tiny_config()), second(plain.path(), tiny_config());
-  CHECK(first.trainer().measure_peak_memory() > 0);
-  first.finish();
-  second.finish();
-  CHECK(bytes_of(measured / "last.safetensors") == bytes_of(plain / "last.safetensors"));
-}
-
 TEST_CASE("accumulating k batches equals one batch of k") {
   // Pairs of equal length: an epoch is 24 * 8 tokens, whatever is in a batch.
   const ParallelText train = letters(24, 3, 3, 3), valid = letters(4, 4);

@@ -16,6 +16,7 @@
 #include "weft/train/epoch_encoder.h"
 #include "weft/train/kept_checkpoints.h"
 #include "weft/train/memory_budget.h"
+#include "weft/train/memory_forecast.h"
 #include "weft/train/output_file.h"
 #include "weft/train/run_data.h"
 #include "weft/train/run_folder.h"
@@ -200,6 +201,7 @@ int train(const Arguments& arguments, const Registry& registry) {
         config.data, [&](FunctionRef<void(const ParallelText&)> take) { return text.read_train(take); });
     checkpoint.model = std::make_unique<TranslationModel>(config, std::move(vocabularies.source),
                                                           std::move(vocabularies.target), registry);
+    require_room_for_model(*checkpoint.model, registry);
     if (!config.training.warm_start.empty()) {
       warm_report = warm_start(*checkpoint.model, config.training.warm_start, registry);
     }
@@ -233,6 +235,11 @@ int train(const Arguments& arguments, const Registry& registry) {
     choices.push_back(fmt::format("memory budget    {}: training.batch_tokens {}", config.training.memory,
                                   config.training.batch_tokens));
   }
+  model.parameters().allocate();  // they fit
+  const ResidentMemory resident = resident_memory();
+  const MemoryRoom room = memory_room();
+  const MemoryForecast forecast = forecast_memory(model, train.corpus, valid.corpus, room);
+  require_room(forecast, config, room);
   double validation_seconds = 0;
   if (config.training.minutes > 0) {
     validation_seconds = measure_validation(model, valid.corpus, valid_lines);
@@ -267,7 +274,8 @@ int train(const Arguments& arguments, const Registry& registry) {
   progress.line(fmt::format("batches          {} an epoch, {} tokens an epoch, {} updates in all",
                             format_count(trainer.batches_per_epoch()), format_count(trainer.tokens_per_epoch()),
                             format_count(config.training.steps)));
-  progress.line(fmt::format("expected memory  {} at its peak", format_bytes(trainer.measure_peak_memory())));
+  progress.line(fmt::format("expected memory  {} at its peak; {} {}", format_bytes(expected_peak(forecast, resident)),
+                            format_bytes(room.bytes), room.limit));
   if (resumes) progress.line(fmt::format("going on after step {} of {}", checkpoint.state.step, last.string()));
 
   if (config.training.minutes > 0) {

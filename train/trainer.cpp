@@ -10,7 +10,6 @@
 #include "weft/core/error.h"
 #include "weft/core/memory.h"
 #include "weft/train/kept_checkpoints.h"
-#include "weft/train/memory_budget.h"
 #include "weft/train/translate.h"
 #include "weft/train/validation_history.h"
 
@@ -86,8 +85,6 @@ void Trainer::note_plateaus() {
 }
 
 double Trainer::elapsed_seconds() const { return log_.kept_seconds() + now() - started_; }
-
-Index Trainer::measure_peak_memory() { return peak_memory(model_, step_, *train_, epoch_, state_.step); }
 
 std::vector<std::vector<Index>> Trainer::plan(const Corpus& corpus, Index epoch) const {
   return BatchPlan(corpus, config().batch_tokens, static_cast<std::uint64_t>(config().seed)).epoch(epoch);

@@ -47,9 +47,6 @@ class Trainer {
   Index batches_per_epoch() const { return first_epoch_batches_; }
   /// The tokens of the first epoch, source and target together, without specials.
   Index tokens_per_epoch() const { return first_epoch_tokens_; }
-  /// The tensor memory in bytes that an update takes at its peak, found by running the largest batch of the first epoch
-  /// forward and backward.
-  Index measure_peak_memory();
 
   /// Trains until training_end() gives a reason, or until `stop` is true after an update; either way `last` is saved.
   /// Throws Error when a loss, a gradient or a parameter is not a finite number; the checkpoints then stay as they were.

@@ -18,8 +18,6 @@ TranslationModel::TranslationModel(Config config, Vocabulary source, Vocabulary 
       source_tokenizer_(make_tokenizer(config_.data.tokenizer, config_.data.lowercase, source_.subwords())),
       target_tokenizer_(make_tokenizer(config_.data.tokenizer, config_.data.lowercase, target_.subwords())),
       parameters_(static_cast<std::uint64_t>(config_.training.seed)),
-      transformer_(parameters_, with_vocabularies(config_.model, source_, target_), registry) {
-  parameters_.allocate();
-}
+      transformer_(parameters_, with_vocabularies(config_.model, source_, target_), registry) {}
 
 }  // namespace weft

@@ -1,0 +1,230 @@
+// The forecast of what a run takes, against what it takes, and the refusal of a run that does not fit.
+#include "weft/train/memory_forecast.h"
+
+#include <sys/resource.h>
+
+#include "cli.h"
+#include "throws.h"
+#include "weft/core/error.h"
+#include "weft/core/memory.h"
+#include "weft/train/memory_budget.h"
+#include "weft/train/translate.h"
+
+using namespace weft;
+using namespace weft::cli;
+
+namespace {
+
+const Index kMega = 1 << 20;
+
+/// A model of that configuration with its text.
+struct Subject {
+  explicit Subject(const std::vector<std::string>& overrides)
+      : model(tiny_model(tiny_config(overrides))),
+        lines(letters(300, 6, 1, 20)),
+        data(tiny_data(*model, letters(2000, 5, 1, 20), lines)) {}
+
+  std::unique_ptr<TranslationModel> model;
+  ParallelText lines;
+  TrainingData data;
+};
+
+}  // namespace
+
+TEST_CASE("the memory of an update, from a part of its batch, is within 15 % of what the pool hands out") {
+  for (const std::vector<std::string>& overrides :
+       {std::vector<std::string>{"training.batch_tokens=4000"},
+        {"training.batch_tokens=3001", "model.d_model=48", "model.heads=3"},
+        {"training.batch_tokens=2000", "model.norm_first=true", "model.encoder_layers=3", "training.ema_decay=0.9"},
+        {"training.batch_tokens=1500", "model.activation=gelu", "model.tied_embeddings=decoder",
+         "model.d_feed_forward=200", "optimizer.name=sgd"},
+        {"training.batch_tokens=6000", "model.self_attention=multi_head", "model.positions=learned"}}) {
+    CAPTURE(overrides);
+    std::vector<std::string> all{"model.max_length=40", "data.max_length=30"};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    Subject subject(all);
+    TrainingStep step(*subject.model);
+    const auto batches = BatchPlan(subject.data.train, subject.model->config().training.batch_tokens, 1).epoch(0);
+    const BatchSize largest = largest_batch(subject.data.train, batches);
+    CHECK(largest.rows() <= subject.model->config().training.batch_tokens);
+    const Index before = memory_statistics().current_bytes;
+    const double taken =
+        static_cast<double>(peak_memory(*subject.model, step, subject.data.train, batches, 0) - before);
+    const double forecast = forecast_update(*subject.model, step, largest).at(largest.rows());
+    CHECK(forecast > 0.85 * taken);
+    CHECK(forecast < 1.15 * taken);
+  }
+}
+
+TEST_CASE("the memory of a validation's translations is what the pool hands out, or up to a quarter more") {
+  for (const std::string tokens :
+       {"decoding.batch_tokens=4000", "decoding.batch_tokens=500", "decoding.batch_tokens=30"}) {
+    CAPTURE(tokens);
+    Subject subject({"model.max_length=40", "data.max_length=30", tokens, "model.d_model=32"});
+    subject.model->parameters().allocate();
+    const auto forecast = static_cast<double>(forecast_decoding(*subject.model, subject.data.valid.source).bytes);
+    SearchOptions greedy = search_options(subject.model->config().decoding);
+    greedy.beam = 1;
+    greedy.min_length = 1000;  // as the forecast supposes: no sentence ends by itself
+    const Index before = memory_statistics().current_bytes;
+    reset_peak_memory();
+    translate(*subject.model, subject.lines.source, greedy, subject.model->config().decoding.batch_tokens);
+    const double taken = static_cast<double>(memory_statistics().peak_bytes - before);
+    CHECK(forecast > 0.85 * taken);
+    CHECK(forecast < 1.25 * taken);
+  }
+}
+
+TEST_CASE("the state of a model is known before it is allocated") {
+  for (const char* optimizer : {"optimizer.name=adam", "optimizer.name=sgd"}) {
+    for (const char* decay : {"training.ema_decay=0", "training.ema_decay=0.9"}) {
+      Subject subject({"model.max_length=40", "data.max_length=30", "model.d_model=64", optimizer, decay});
+      const Index before = memory_statistics().current_bytes;
+      CHECK_THROWS_SAYING(require_room_for_model(*subject.model, standard_layers(), {1000, "left"}), "1000 B left",
+                          ConfigError);
+      CHECK(memory_statistics().current_bytes == before);
+      const Index buffer = subject.model->parameters().values().size() * static_cast<Index>(sizeof(real));
+      const Config& config = subject.model->config();
+      const Index buffers =
+          2 + (std::string(optimizer) == "optimizer.name=adam" ? 2 : 0) + (config.training.ema_decay > 0);
+      CHECK(forecast_memory(*subject.model, subject.data.train, subject.data.valid, {1 << 30, ""}).state ==
+            buffers * buffer);
+    }
+  }
+}
+
+TEST_CASE("a forecast changes nothing that follows") {
+  const auto trained_values = [](bool forecast) {
+    Subject subject({"model.max_length=40", "data.max_length=30", "training.batch_tokens=500"});
+    if (forecast) forecast_memory(*subject.model, subject.data.train, subject.data.valid, {1 << 30, ""});
+    TrainingStep step(*subject.model);
+    const auto batches = BatchPlan(subject.data.train, 500, 1).epoch(0);
+    for (Index i = 0; i < 3; ++i) step.run_on(subject.data.train, {batches[static_cast<std::size_t>(i)]}, i);
+    const Tensor values = subject.model->parameters().values();
+    return std::vector<real>(values.values().begin(), values.values().end());
+  };
+  CHECK(trained_values(true) == trained_values(false));
+}
+
+TEST_CASE("what does not fit is refused with a value that does") {
+  const auto value_in = [](const std::string& text, const std::string& key) {
+    const std::size_t at = text.find("lower " + key + " from ");
+    REQUIRE(at != text.npos);
+    return std::stoll(text.substr(text.find(" to ", at) + 4));
+  };
+  const auto refusal = [](Subject& subject, Index room) -> std::string {
+    const MemoryRoom limit{room, "free on this machine"};
+    try {
+      require_room_for_model(*subject.model, standard_layers(), limit);
+      subject.model->parameters().allocate();
+      const Index held = 2 * subject.model->parameters().values().size() * static_cast<Index>(sizeof(real));
+      const MemoryRoom rest{room - held, limit.limit};
+      require_room(forecast_memory(*subject.model, subject.data.train, subject.data.valid, rest),
+                   subject.model->config(), rest);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::vector<std::string> lengths{"model.max_length=40", "data.max_length=30"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = lengths;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  {
+    Subject subject(with({"training.batch_tokens=20000"}));
+    CHECK(refusal(subject, 1000 * kMega) == "");
+    const std::string text = refusal(subject, 14 * kMega);
+    CAPTURE(text);
+    CHECK(contains(text, " MiB free on this machine"));
+    const auto tokens = value_in(text, "training.batch_tokens");
+    CHECK(tokens < 20000);
+    CHECK(tokens > 1000);
+    Subject smaller(with({"training.batch_tokens=" + std::to_string(tokens)}));
+    CHECK(refusal(smaller, 14 * kMega) == "");
+    Subject larger(with({"training.batch_tokens=" + std::to_string(2 * tokens)}));
+    CHECK(refusal(larger, 14 * kMega) != "");
+  }
+  {
+    Subject subject(with({"model.d_model=512", "training.batch_tokens=10"}));
+    const std::string text = refusal(subject, 20 * kMega);
+    CAPTURE(text);
+    CHECK_FALSE(subject.model->parameters().entries().empty());
+    const auto d_model = value_in(text, "model.d_model");
+    CHECK(d_model < 512);
+    CHECK(d_model >= 64);
+    Subject smaller(
+        with({"model.d_model=" + std::to_string(d_model), "training.batch_tokens=10", "decoding.batch_tokens=10"}));
+    CHECK(refusal(smaller, 20 * kMega) == "");
+  }
+  {
+    Subject subject(with({"training.batch_tokens=50", "decoding.batch_tokens=100000", "model.d_model=64"}));
+    const std::string text = refusal(subject, 12 * kMega);
+    CAPTURE(text);
+    const auto tokens = value_in(text, "decoding.batch_tokens");
+    Subject smaller(
+        with({"training.batch_tokens=50", "model.d_model=64", "decoding.batch_tokens=" + std::to_string(tokens)}));
+    CHECK(refusal(smaller, 12 * kMega) == "");
+  }
+}
+
+TEST_CASE("weft train refuses what the machine has no room for, in one line, and writes nothing") {
+  trained();
+  const Words words{"train", "tiny.json", "--run", "no", "--set", "model.heads=1", "--set"};
+  check_refused(words + Words{"model.d_model=300000"},
+                {"a model of ", "would take", "lower model.d_model from 300000 to"});
+  check_refused(words + Words{"training.memory=8TiB"}, {"training.memory is 8TiB", "lower it"});
+  check_refused(words + Words{"model.d_model=200", "--set", "training.memory=4MB"},
+                {"a model of ", "allowed by training.memory", "lower model.d_model from 200 to "});
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("weft train refuses what a limit of the shell (ulimit -v) leaves no room for") {
+  trained();
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
+  rlimit lower = before;
+  lower.rlim_cur = 400 << 20;
+  REQUIRE(::setrlimit(RLIMIT_AS, &lower) == 0);
+  const Outcome outcome =
+      run_weft({"train", "tiny.json", "--run", "no", "--threads", "1", "--set", "model.d_model=4000"});
+  ::setrlimit(RLIMIT_AS, &before);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "left of the address space (ulimit -v); lower model.d_model from 4000 to "));
+  CHECK_FALSE(fs::exists("no"));
+}
+#endif
+
+TEST_CASE("room is the least of what machine, control groups and limits leave") {
+  const TemporaryFolder root;
+  const auto write = [&](const std::string& path, const std::string& text) {
+    fs::create_directories((root / path).parent_path());
+    put(root / path, text);
+  };
+  CHECK(memory_room(root.path()).bytes > Index{1} << 50);  // nothing is known
+  write("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    5000 kB\n");
+  CHECK(memory_room(root.path()).bytes == 5000 * 1024);
+  CHECK(memory_room(root.path()).limit == "free on this machine");
+  // Version 2: the group above sets the limit; what the system would drop first counts as free.
+  write("proc/self/cgroup", "0::/user/job\n");
+  write("sys/fs/cgroup/user/job/memory.max", "max\n");
+  write("sys/fs/cgroup/user/job/memory.current", "1000000\n");
+  CHECK(memory_room(root.path()).bytes == 5000 * 1024);
+  write("sys/fs/cgroup/user/memory.max", "4000000\n");
+  write("sys/fs/cgroup/user/memory.current", "1500000\n");
+  write("sys/fs/cgroup/user/memory.stat", "anon 1\ninactive_file 500000\n");
+  CHECK(memory_room(root.path()).bytes == 3'000'000);
+  CHECK(contains(memory_room(root.path()).limit, "control group"));
+  // Version 1, whose files may lie at the top alone, as in a container.
+  write("proc/self/cgroup", "5:cpu:/a\n4:hugetlb,memory:/docker/x\n0::/\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "3000000\n");
+  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "2900000\n");
+  write("sys/fs/cgroup/memory/memory.stat", "total_inactive_file 100000\n");
+  CHECK(memory_room(root.path()).bytes == 200'000);
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  CHECK(memory_room(root.path()).bytes == 5000 * 1024);
+  CHECK(resident_memory().now > kMega);
+  CHECK(resident_memory().peak >= resident_memory().now);
+}

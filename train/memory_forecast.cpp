@@ -1,0 +1,289 @@
+#include "weft/train/memory_forecast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "weft/core/error.h"
+#include "weft/core/memory.h"
+#include "weft/optim/optimizer.h"
+#include "weft/train/decode_rules.h"
+#include "weft/train/memory_budget.h"
+#include "weft/train/search.h"
+#include "weft/train/text_format.h"
+#include "weft/train/translate.h"
+
+namespace weft {
+namespace {
+
+/// The share of what the pool may keep at most that it does keep in a long run, whose batches are of many shapes. Measured:
+/// see tests/torture/memory.
+constexpr double kKept = 0.85;
+
+Index bytes_of(double bytes) { return static_cast<Index>(std::ceil(std::max(bytes, 0.0))); }
+
+/// The most tensor memory in bytes that `work` takes beside what there is.
+template <class Work>
+double peak_of(Work work) {
+  reset_peak_memory();
+  const Index before = memory_statistics().current_bytes;
+  work();
+  return static_cast<double>(memory_statistics().peak_bytes - before);
+}
+
+/// Rows cut into equal sequences.
+Ragged equal_parts(Index rows, Index sequences) {
+  Ragged ragged;
+  for (Index i = 0; i < sequences; ++i) ragged.append(rows * (i + 1) / sequences - rows * i / sequences);
+  return ragged;
+}
+
+std::vector<TokenId> any_tokens(Index count) { return std::vector<TokenId>(static_cast<std::size_t>(count), kEnd); }
+
+Batch made_up_batch(const BatchSize& size) {
+  Batch batch;
+  batch.source = any_tokens(size.source_rows);
+  batch.decoder_input = batch.target = any_tokens(size.target_rows);
+  batch.source_rows = equal_parts(size.source_rows, size.sentences);
+  batch.target_rows = equal_parts(size.target_rows, size.sentences);
+  return batch;
+}
+
+/// A batch of 1/divisor of the rows. Powers of two give blocks of the pool's same relative sizes.
+BatchSize divided(const BatchSize& size, Index divisor) {
+  const auto part = [&](Index n) { return std::max<Index>(1, n / divisor); };
+  const Index source = part(size.source_rows), target = part(size.target_rows);
+  return {std::min({part(size.sentences), source, target}), source, target};
+}
+
+/// The line through two points of (rows, bytes), which falls nowhere.
+MemoryLine line_through(Index rows1, double bytes1, Index rows2, double bytes2) {
+  if (rows2 <= rows1) return {bytes1, 0};
+  const double row = std::max(0.0, (bytes2 - bytes1) / static_cast<double>(rows2 - rows1));
+  return {std::max(0.0, bytes1 - row * static_cast<double>(rows1)), row};
+}
+
+/// What the process has for so many bytes of tensors: these, and what the pool keeps.
+double with_kept(double tensors) {
+  const auto most = static_cast<double>(most_reserved(static_cast<Index>(tensors)));
+  return tensors + kKept * (most - tensors);
+}
+
+/// What is to come of all this, in bytes of the process.
+Index to_come(const MemoryForecast& forecast) {
+  return bytes_of(with_kept(static_cast<double>(forecast.state) + forecast.work())) - forecast.held;
+}
+
+/// The most bytes of tensors beside the state that a room leaves: with_kept() the other way round.
+double room_for_work(const MemoryForecast& forecast, Index room) {
+  const double fixed = with_kept(0), all = static_cast<double>(room) + static_cast<double>(forecast.held);
+  constexpr double kUnit = 1 << 30;
+  return std::max(0.0, (all - fixed) / ((with_kept(kUnit) - fixed) / kUnit) - static_cast<double>(forecast.state));
+}
+
+/// The lines that validations translate.
+EncodedText translated_lines(const Corpus& valid, Index most) {
+  EncodedText lines;
+  for (Index i = 0; i < valid.size(); ++i) {
+    if (most == 0 || valid.line[static_cast<std::size_t>(i)] < most) lines.append(valid.source[i]);
+  }
+  return lines;
+}
+
+/// A whole number below `value` by what the pool's size classes may make of it, of two digits and zeros; at least 1.
+Index rounded_down(double value) {
+  value = std::max(1.0, 0.85 * value);
+  const double unit = std::pow(10.0, std::max(0.0, std::floor(std::log10(value)) - 1));
+  return static_cast<Index>(std::floor(value / unit) * unit);
+}
+
+/// The length of the buffers of parameters, which are not allocated for it.
+Index size_of(const ParameterSet& parameters) {
+  const std::vector<ParameterEntry>& entries = parameters.entries();
+  return entries.empty() ? 0 : entries.back().offset + entries.back().shape.size();
+}
+
+/// How many numbers the parameters of such a model are; the most there is for one that cannot be made.
+Index parameters_of(const TransformerOptions& options, const Registry& registry) {
+  try {
+    ParameterSet parameters;
+    const Transformer model(parameters, options, registry);
+    return size_of(parameters);
+  } catch (const Error&) {
+    return std::numeric_limits<Index>::max() / 64;
+  }
+}
+
+/// The largest model.d_model below that of the options whose state fits; 0 if none does.
+Index fitting_d_model(const Config& config, TransformerOptions options, const Registry& registry, Index room) {
+  Index fits = 0, fails = options.d_model / options.heads;  // in multiples of heads
+  while (fails - fits > 1) {
+    const Index middle = fits + (fails - fits) / 2;
+    options.d_model = middle * options.heads;
+    (state_bytes(config.training, config.optimizer, parameters_of(options, registry)) <= room ? fits : fails) = middle;
+  }
+  return fits * options.heads;
+}
+
+[[noreturn]] void refuse(const std::string& what, Index needed, const MemoryRoom& room, const std::string& mend) {
+  throw ConfigError(fmt::format("{} would take {} of memory; {} {}; {}", what, format_bytes(needed),
+                                format_bytes(room.bytes), room.limit, mend));
+}
+
+}  // namespace
+
+Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimizer, Index parameters) {
+  const OptimizerOptions options{.name = optimizer.name, .momentum = optimizer.momentum};
+  const auto buffers = 2 + static_cast<Index>(make_optimizer(options, 1)->state().size()) + (training.ema_decay > 0);
+  return buffers * parameters * static_cast<Index>(sizeof(real));
+}
+
+void require_room_for_model(TranslationModel& model, const Registry& registry, const MemoryRoom& room) {
+  const Config& config = model.config();
+  const Index needed = state_bytes(config.training, config.optimizer, size_of(model.parameters()));
+  MemoryRoom least = room;
+  if (!config.training.memory.empty()) {
+    const Index budget = parse_bytes(config.training.memory).value();
+    if (budget > room.bytes) {
+      throw ConfigError(fmt::format("training.memory is {}; {} {}: lower it", config.training.memory,
+                                    format_bytes(room.bytes), room.limit));
+    }
+    least = {budget, "allowed by training.memory"};
+  }
+  if (needed <= least.bytes) return;
+  const Index d_model = fitting_d_model(config, model.transformer().options(), registry, least.bytes / 2);
+  refuse(
+      fmt::format("a model of {} parameters, with gradients and optimizer,", format_count(model.parameters().count())),
+      needed, least,
+      d_model > 0 ? fmt::format("lower model.d_model from {} to {}, or use fewer layers", config.model.d_model, d_model)
+                  : "use a smaller vocabulary, smaller layers and fewer of them");
+}
+
+BatchSize largest_batch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches) {
+  BatchSize largest;
+  for (const auto& sentences : batches) {
+    BatchSize size{static_cast<Index>(sentences.size()), 0, 0};
+    for (const Index sentence : sentences) {
+      size.source_rows += corpus.source.length(sentence) + 1;
+      size.target_rows += corpus.target.length(sentence) + 1;
+    }
+    if (size.rows() > largest.rows()) largest = size;
+  }
+  return largest;
+}
+
+MemoryLine forecast_update(TranslationModel& model, TrainingStep& step, const BatchSize& batch) {
+  const auto peak = [&](const BatchSize& size) {
+    return peak_of([&] {
+      step.add_gradients(made_up_batch(size), 1 / static_cast<real>(size.target_rows), 0, 0);
+      model.parameters().reset_gradients();
+    });
+  };
+  const BatchSize small = divided(batch, 8), large = divided(batch, 4);
+  const double few = peak(small);
+  return line_through(small.rows(), few, large.rows(), peak(large));
+}
+
+DecodingForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines) {
+  if (lines.sentences() == 0) return {};
+  const DecodingConfig& decoding = model.config().decoding;
+  SearchOptions greedy = search_options(decoding);
+  greedy.beam = 1;
+  greedy.no_repeat_ngram = 0;
+  const Index longest = model.transformer().options().max_length;
+  Index most = 0, rows = 0, length = 0, steps = 0;
+  for (const auto& sentences : batches_by_length(lines, decoding.batch_tokens)) {
+    Index tokens = 0, all = 0;
+    for (const Index s : sentences) {
+      all += lines.length(s);
+      tokens += length_limit(lines.length(s), longest, greedy) + 1;
+    }
+    if (tokens <= most) continue;
+    most = tokens;
+    rows = static_cast<Index>(sentences.size());
+    length = all / rows;
+    steps = (tokens + rows - 1) / rows - 1;
+  }
+  const Transformer* const networks[] = {&model.transformer()};
+  greedy.min_length = greedy.max_length = std::max<Index>(steps, 1);
+  const auto peak = [&](Index sentences) {
+    return peak_of([&] {
+      search(networks, any_tokens(sentences * (length + 1)), equal_parts(sentences * (length + 1), sentences), greedy);
+    });
+  };
+  const Index few = std::max<Index>(1, rows / 16);
+  const double least = peak(few);
+  return {bytes_of(line_through(few, least, 2 * few, peak(2 * few)).at(rows)), rows * (length + 1)};
+}
+
+MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, const Corpus& valid,
+                               const MemoryRoom& room) {
+  const Config& config = model.config();
+  const Index parameters = size_of(model.parameters());
+  MemoryForecast forecast;
+  forecast.state = state_bytes(config.training, config.optimizer, parameters);
+  forecast.held = 2 * parameters * static_cast<Index>(sizeof(real));
+  const auto batches =
+      BatchPlan(train, config.training.batch_tokens, static_cast<std::uint64_t>(config.training.seed)).epoch(0);
+  const BatchSize largest = largest_batch(train, batches);
+  forecast.largest_rows = largest.rows();
+  for (Index i = 0; i < train.size(); ++i) {
+    forecast.longest_rows = std::max(forecast.longest_rows, train.source.length(i) + train.target.length(i) + 2);
+  }
+  TrainingStep step(model);
+  forecast.update = forecast_update(model, step, largest);
+  forecast.decoding = forecast_decoding(model, translated_lines(valid, config.training.validation_sentences));
+  if (forecast.work() > room_for_work(forecast, room.bytes)) return forecast;
+  const double exact = peak_of([&] {
+    step.add_gradients(made_up_batch(largest), 1 / static_cast<real>(largest.target_rows), 0, 0);
+    model.parameters().reset_gradients();
+  });
+  forecast.update = line_through(0, std::min(forecast.update.fixed, exact), largest.rows(), exact);
+  return forecast;
+}
+
+Index expected_peak(const MemoryForecast& forecast, const ResidentMemory& before) {
+  return std::max(before.peak, before.now + to_come(forecast));
+}
+
+void require_room(const MemoryForecast& forecast, const Config& config, const MemoryRoom& room) {
+  const TrainingConfig& training = config.training;
+  double work = room_for_work(forecast, room.bytes);
+  MemoryRoom least = room;
+  Index needed = to_come(forecast);
+  const double update = forecast.update.at(forecast.largest_rows),
+               decoding = static_cast<double>(forecast.decoding.bytes);
+  if (!training.memory.empty()) {  // the batch was chosen to fit into it
+    const Index budget = parse_bytes(training.memory).value();
+    if (forecast.state + forecast.decoding.bytes > budget && decoding <= work) {
+      work = static_cast<double>(budget - forecast.state);
+      needed = forecast.state + forecast.decoding.bytes;
+      least = {budget, "allowed by training.memory"};
+    }
+  }
+  const auto scaled = [](Index value, double share) { return rounded_down(static_cast<double>(value) * share); };
+  if (decoding > work && decoding >= update) {
+    refuse("translating at a validation", needed, least,
+           fmt::format("lower decoding.batch_tokens from {} to {}", config.decoding.batch_tokens,
+                       scaled(std::min(config.decoding.batch_tokens, forecast.decoding.rows), work / decoding)));
+  }
+  if (update <= work) return;
+  const double rows = (work - forecast.update.fixed) / std::max(forecast.update.row, 1.0);
+  const std::string what = fmt::format("an update of {} tokens", format_count(forecast.largest_rows));
+  if (rows >= static_cast<double>(forecast.longest_rows)) {
+    refuse(what, needed, least,
+           fmt::format("lower training.batch_tokens from {} to {}", training.batch_tokens,
+                       scaled(std::min(training.batch_tokens, forecast.largest_rows),
+                              rows / static_cast<double>(forecast.largest_rows))));
+  }
+  refuse(what, needed, least,
+         rows < 64 ? fmt::format("lower model.d_model from {} or the number of layers", config.model.d_model)
+                   : fmt::format("its longest pair has {} tokens; lower data.max_length from {} to {}",
+                                 forecast.longest_rows, config.data.max_length,
+                                 scaled(std::min(config.data.max_length, forecast.longest_rows),
+                                        rows / static_cast<double>(2 * forecast.longest_rows))));
+}
+
+}  // namespace weft
