@@ -119,7 +119,7 @@ std::unordered_map<std::string, std::string> trainer_options(const SubwordOption
           {"eos_id", "2"},
           {"pad_id", "-1"},
           {"unk_surface", "<unk>"},
-          {"num_threads", "1"},  // sums are rounded in another way for another number
+          {"num_threads", "1"},  // beside ours, which waits; sums are rounded in another way for another number
           {"minloglevel", "3"}};
 }
 

@@ -179,6 +179,57 @@ TEST_CASE("weft train refuses what the machine has no room for, in one line, and
                 {"a model of ", "allowed by training.memory", "lower model.d_model from 200 to "});
 }
 
+TEST_CASE("a line of 100,000 words ends no training, translation, evaluation or scoring, nor takes their memory") {
+  const std::string best = trained();
+  std::string monster;
+  for (int i = 0; i < 100'000; ++i) monster += i % 3 == 0 ? "a " : "b ";
+  const auto with_monster = [&](const std::string& name) {
+    const Words lines = lines_of(bytes_of(name));
+    put("long." + name, lines[0] + "\n" + monster + "\n" + joined({lines.begin() + 1, lines.end()}));
+  };
+  for (const char* name : {"train.src", "train.trg", "valid.src", "valid.trg", "test.src", "test.trg"})
+    with_monster(name);
+  const Outcome train =
+      run_weft({"train", "tiny.json", "--run", "long", "--set", "training.steps=10", "--set", "training.ema_decay=0.9",
+                "--set", "data.train_source=long.train.src", "--set", "data.train_target=long.train.trg", "--set",
+                "data.valid_source=long.valid.src", "--set", "data.valid_target=long.valid.trg"});
+  CAPTURE(train.err);
+  CHECK(train.code == 0);
+  CHECK(contains(train.out, "1 as too long"));
+  CHECK(train.err.empty());
+  const Outcome translated = run_weft({"translate", best}, bytes_of("long.test.src"));
+  CHECK(translated.code == 0);
+  CHECK(lines_of(translated.out).size() == 21);
+  CHECK(translated.err ==
+        "weft: warning: standard input:2: the model holds 9 tokens; the last 99991 of this line were left out\n");
+  const Outcome scored = run_weft({"score", best, "--source", "long.test.src", "--target", "long.test.trg"});
+  CHECK(scored.code == 0);
+  CHECK(lines_of(scored.out).at(1) == "nan\t0\tnan");
+  CHECK(contains(scored.err, "line 2: the source has 100000 tokens; the model holds 9; the pair has no score"));
+  const Outcome evaluated = run_weft({"evaluate", best, "--source", "long.test.src", "--reference", "long.test.trg"});
+  CHECK(evaluated.code == 0);
+  CHECK(contains(evaluated.out, " 21 "));
+  CHECK(evaluated.err ==
+        "weft: warning: tiny/best.safetensors: 1 line of more than the 9 tokens that the model holds; cut for its "
+        "translation, left out of the loss\n");
+}
+
+TEST_CASE("attention of a long sentence takes memory in proportion to its length, not to its square") {
+  const auto taken = [](Index length) {
+    const auto model =
+        tiny_model(tiny_config({"model.max_length=" + std::to_string(length + 2), "model.dropout=0", "model.heads=1"}));
+    ParallelText text;
+    for (Index i = 0; i < length; ++i) (text.source.empty() ? text.source.emplace_back() : text.source[0]) += "a ";
+    text.target = text.source;
+    const Corpus corpus = encode_text(*model, text, length, "long").corpus;
+    TrainingStep step(*model);
+    return static_cast<double>(peak_memory(*model, step, corpus, {{0}}, 0) - memory_statistics().current_bytes);
+  };
+  const double short_one = taken(1000), long_one = taken(4000);
+  CHECK(long_one < 5.5 * short_one);
+  CHECK(long_one < 4000.0 * 4000 * sizeof(real));  // of one head alone
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("weft train refuses what a limit of the shell (ulimit -v) leaves no room for") {
   trained();

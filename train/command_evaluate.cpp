@@ -92,6 +92,12 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const Regi
   row.sentences = static_cast<Index>(text.source.size());
   row.loss = evaluate_loss(model, encoded.corpus, model.config().training.batch_tokens);
   row.result = evaluate_translations(model, text.source, text.references, row.metrics, options, decoding.batch_tokens);
+  if (row.result.cut_lines > 0) {
+    fmt::print(stderr,
+               "weft: warning: {}: {} line{} of more than the {} tokens that the model holds; cut for its translation, "
+               "left out of the loss\n",
+               path, row.result.cut_lines, row.result.cut_lines == 1 ? "" : "s", model.longest_sentence());
+  }
   if (arguments.has("by-length")) {
     std::vector<Index> lengths;
     for (const std::string& line : text.source) {

@@ -33,6 +33,7 @@ TranslationResult evaluate_translations(const TranslationModel& model, std::span
                                         const SearchOptions& options, Index batch_tokens) {
   TranslationResult result;
   for (TranslatedLine& line : translate(model, source, options, batch_tokens)) {
+    result.cut_lines += line.cut_tokens > 0;
     result.translations.push_back(std::move(line.translations.front().text));
   }
   result.exact = exact_matches(result.translations, references);

@@ -25,6 +25,7 @@ struct TranslationResult {
   std::vector<std::string> translations;
   std::vector<bool> exact;         ///< whether a line equals one of its references byte for byte
   std::vector<LineCounts> counts;  ///< of each metric
+  Index cut_lines = 0;             ///< of more tokens than the model holds; translated as far as it goes
 };
 
 /// Runs the model over a corpus without recording, in batches of `batch_tokens`.
