@@ -74,9 +74,9 @@ Report report_on(const Registry& registry, const std::string& slot, const std::s
   report.check = check_layer(registry, slot, name, report.options);
   report.usual_name = default_layer(slot);
   try {
-    report.timing = time_layer(registry, slot, name, report.timed);
-    report.usual =
-        name == report.usual_name ? report.timing : time_layer(registry, slot, report.usual_name, report.timed);
+    const std::vector<LayerTiming> timings = time_layers(registry, slot, {name, report.usual_name}, report.timed);
+    report.timing = timings[0];
+    report.usual = timings[1];
     report.has_timing = true;
   } catch (const Error&) {
     // The checks tell of it; timing passes or fails nothing.
@@ -95,7 +95,7 @@ std::string to_text(const Report& report) {
   for (const LayerCheckRow& row : check.rows) rows.push_back({row.check, row.result, row.passed ? "ok" : "FAILED"});
   const auto time = [&](const char* what, double nanoseconds, double usual) {
     rows.push_back({what, fmt::format("{:.0f} ns a row, {} rows a second{}", nanoseconds,
-                                      format_count(static_cast<Index>(1e9 / nanoseconds)),
+                                      format_count(static_cast<Index>(1e9 / std::max(nanoseconds, 1e-3))),
                                       check.name == report.usual_name
                                           ? ""
                                           : fmt::format(", {:.2f} x {}", nanoseconds / usual, report.usual_name))});

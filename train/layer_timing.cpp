@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 
 #include "weft/nn/layer_trial.h"
-#include "weft/train/median.h"
 
 namespace weft {
 namespace {
@@ -13,22 +13,26 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 }  // namespace
 
-LayerTiming time_layer(const Registry& registry, std::string_view slot, std::string_view name,
-                       const LayerOptions& options) {
-  constexpr double kSeconds = 0.15;
-  constexpr std::size_t kLeastRounds = 5;
-  LayerTrial trial(registry, slot, name, options);
+std::vector<LayerTiming> time_layers(const Registry& registry, std::string_view slot,
+                                     const std::vector<std::string>& names, const LayerOptions& options) {
+  constexpr double kSeconds = 0.3;
+  constexpr std::uint64_t kLeastRounds = 5;
+  std::vector<std::unique_ptr<LayerTrial>> trials;
+  for (const std::string& name : names) trials.push_back(std::make_unique<LayerTrial>(registry, slot, name, options));
   const std::vector<Index> lengths(32, std::min<Index>(32, options.max_length));
   const LayerBatch batch = random_batch(options.d_model, lengths, lengths, 1);
   const Tensor gradient = random_rows(batch.x.shape(), 2);
-  std::vector<double> forward, backward;
-  for (const double began = now(); forward.size() < kLeastRounds || now() < began + kSeconds;) {
-    const LayerPass pass = trial.pass(batch, gradient, true, {1, forward.size()});
-    forward.push_back(pass.forward_seconds);
-    backward.push_back(pass.backward_seconds);
-  }
   const double scale = 1e9 / static_cast<double>(batch.x.rows());
-  return {scale * median(forward), scale * median(backward)};
+  std::vector<LayerTiming> timings(names.size(), {1e300, 1e300});
+  const double began = now();
+  for (std::uint64_t round = 0; round < kLeastRounds || now() < began + kSeconds; ++round) {
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+      const LayerPass pass = trials[i]->pass(batch, gradient, true, {1, round});
+      timings[i].forward = std::min(timings[i].forward, scale * pass.forward_seconds);
+      timings[i].backward = std::min(timings[i].backward, scale * pass.backward_seconds);
+    }
+  }
+  return timings;
 }
 
 }  // namespace weft

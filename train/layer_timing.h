@@ -1,21 +1,23 @@
-// How fast a layer is, alone, in training: nanoseconds for each row of a batch.
+// How fast layers are, alone, in training: nanoseconds for each row of a batch.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "weft/nn/registry.h"
 
 namespace weft {
 
-/// Medians of several rounds, for each row.
+/// The fastest of several rounds, for each row.
 struct LayerTiming {
   double forward = 0;   ///< nanoseconds
   double backward = 0;  ///< nanoseconds, for the gradients of inputs and parameters
 };
 
-/// Times the layer on a batch of 32 sentences of 32 rows (or max_length, if that is less), with as many threads as are set.
-/// Takes some tenths of a second. Throws what the layer throws.
-LayerTiming time_layer(const Registry& registry, std::string_view slot, std::string_view name,
-                       const LayerOptions& options);
+/// Times layers of a slot, in turns so that a busy machine is so to all, on a batch of 32 sentences of 32 rows (or
+/// max_length, if that is less), with as many threads as are set. Takes some tenths of a second. Throws what a layer throws.
+std::vector<LayerTiming> time_layers(const Registry& registry, std::string_view slot,
+                                     const std::vector<std::string>& names, const LayerOptions& options);
 
 }  // namespace weft
