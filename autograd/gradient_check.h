@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,7 +15,8 @@ namespace weft {
 struct GradientCheck {
   /// The worst difference over all elements of all inputs: |backward - numeric| / max(|backward|, |numeric|, floor),
   /// with floor a hundredth of the largest gradient of that input (or 1e-6, 1e-2 in float, if larger), so that rounding
-  /// of tiny elements does not count as an error.
+  /// of tiny elements does not count as an error. In float an error beyond the tolerance is less by what the numeric
+  /// gradient is in doubt by.
   double worst_error = 0;
   std::string worst_place;  ///< "input 1, element 17: backward 0.25, numeric 0.5"
   bool passed = false;      ///< worst_error <= the tolerance
@@ -28,8 +30,11 @@ using Differentiable = std::function<Var(std::span<const Var>)>;
 double gradient_check_tolerance();
 
 /// Compares the gradients of a random-weighted sum of f(inputs) with central differences, for every element of every
-/// input. `f` must be a pure function of its inputs.
+/// input. An input of more than `most_parts` elements is cut into that many parts instead, each of which is moved as one,
+/// its elements up or down as chance has it: a sample for large inputs, in which no element is left out. `f` must be a pure
+/// function of its inputs.
 GradientCheck gradient_check(const Differentiable& f, std::span<const Tensor> inputs,
-                             double tolerance = gradient_check_tolerance());
+                             double tolerance = gradient_check_tolerance(),
+                             Index most_parts = std::numeric_limits<Index>::max());
 
 }  // namespace weft

@@ -39,11 +39,11 @@ Var as_function_of(const ParameterEntry& entry, const Var& parameter, const Diff
 }  // namespace
 
 GradientCheck gradient_check(const DifferentiableModule& f, std::span<const Tensor> inputs, ParameterSet& parameters,
-                             double tolerance) {
+                             double tolerance, Index most_parts) {
   GradientCheck worst;
   worst.passed = true;
   const auto check = [&](const std::string& name, const Differentiable& function, const Tensor& at) {
-    GradientCheck one = gradient_check(function, {&at, 1}, tolerance);
+    GradientCheck one = gradient_check(function, {&at, 1}, tolerance, most_parts);
     one.worst_place.replace(0, one.worst_place.find(','), name);  // it called its only input "input 0"
     if (worst.worst_place.empty() || one.worst_error > worst.worst_error) worst = one;
   };

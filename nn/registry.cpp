@@ -59,6 +59,16 @@ std::vector<std::string> Registry::names(std::string_view slot) const {
   return names;
 }
 
+std::vector<std::string> Registry::slots() {
+  std::vector<std::string> slots(kLayerSlots.begin(), kLayerSlots.end());
+  slots.insert(slots.end(), kCrossLayerSlots.begin(), kCrossLayerSlots.end());
+  return slots;
+}
+
+bool Registry::takes_cross_layer(std::string_view slot) {
+  return std::find(kCrossLayerSlots.begin(), kCrossLayerSlots.end(), slot) != kCrossLayerSlots.end();
+}
+
 void Registry::require(std::string_view slot, std::string_view name) const {
   if (find_in(layers_, slot, name) != nullptr || find_in(cross_layers_, slot, name) != nullptr) return;
   throw ConfigError(fmt::format("model.{}: \"{}\" is not a layer that this program knows; it knows {}{}", slot, name,

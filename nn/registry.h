@@ -64,6 +64,10 @@ class Registry {
   void require(std::string_view slot, std::string_view name) const;
   /// The names of a slot, sorted.
   std::vector<std::string> names(std::string_view slot) const;
+  /// All slots, those for a Layer first.
+  static std::vector<std::string> slots();
+  /// Whether a slot is for a CrossLayer.
+  static bool takes_cross_layer(std::string_view slot);
 
  private:
   using LayerFactory = std::function<std::unique_ptr<Layer>(Module&, std::string_view, const LayerOptions&)>;

@@ -16,24 +16,6 @@ Activation activation_of(const std::string& name) {
   throw ConfigError(fmt::format("model.activation: \"{}\" is not one of relu, gelu, silu", name));
 }
 
-LayerOptions layer_options(const TransformerOptions& o, const Registry& registry, bool causal) {
-  return {.d_model = o.d_model,
-          .heads = o.heads,
-          .d_feed_forward = o.d_feed_forward,
-          .max_length = o.max_length,
-          .dropout = static_cast<real>(o.dropout),
-          .attention_dropout = static_cast<real>(o.attention_dropout),
-          .activation_dropout = static_cast<real>(o.activation_dropout),
-          .activation = activation_of(o.activation),
-          .norm_first = o.norm_first,
-          .causal = causal,
-          .feed_forward = o.feed_forward,
-          .norm = o.norm,
-          .self_attention = o.self_attention,
-          .cross_attention = o.cross_attention,
-          .registry = &registry};
-}
-
 real embedding_dropout(const TransformerOptions& o) {
   return static_cast<real>(o.embedding_dropout < 0 ? o.dropout : o.embedding_dropout);
 }
@@ -69,6 +51,24 @@ void check_options(const TransformerOptions& o, const Registry& registry) {
   registry.require("cross_attention", o.cross_attention);
   registry.require("encoder_layer", o.encoder_layer);
   registry.require("decoder_layer", o.decoder_layer);
+}
+
+LayerOptions layer_options(const TransformerOptions& o, const Registry& registry, bool causal) {
+  return {.d_model = o.d_model,
+          .heads = o.heads,
+          .d_feed_forward = o.d_feed_forward,
+          .max_length = o.max_length,
+          .dropout = static_cast<real>(o.dropout),
+          .attention_dropout = static_cast<real>(o.attention_dropout),
+          .activation_dropout = static_cast<real>(o.activation_dropout),
+          .activation = activation_of(o.activation),
+          .norm_first = o.norm_first,
+          .causal = causal,
+          .feed_forward = o.feed_forward,
+          .norm = o.norm,
+          .self_attention = o.self_attention,
+          .cross_attention = o.cross_attention,
+          .registry = &registry};
 }
 
 Transformer::Transformer(ParameterSet& parameters, const TransformerOptions& options, const Registry& registry)

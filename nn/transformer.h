@@ -31,6 +31,10 @@ struct TransformerOptions {
 /// Throws ConfigError for an impossible option (vocabularies aside) or a layer name that the registry does not know.
 void check_options(const TransformerOptions& options, const Registry& registry);
 
+/// What the layers of the encoder, or with `causal` of the decoder, are told. Throws ConfigError for an activation that
+/// does not exist.
+LayerOptions layer_options(const TransformerOptions& options, const Registry& registry, bool causal);
+
 /// Source tokens of a packed batch and, for training, what the decoder reads and is to say.
 struct TransformerBatch {
   std::span<const TokenId> source;

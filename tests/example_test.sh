@@ -47,9 +47,12 @@ grep -qF "$prefix/include" "$work/includes" || fail "the installed headers are n
 ! grep -F "$BUILD_DIR/include" "$work/includes" || fail "headers of the build tree are used"
 
 echo "check"
-"$program" check || fail "check"
+"$program" check-silu-mul || fail "check-silu-mul"
+"$program" check layer gated || fail "check layer"
 
 cd "$work"
+quietly "$program" check layer gated source/gated.json --json
+grep -qF '"name": "gate.weight"' log || fail "no parameters in the JSON"
 echo "train, evaluate, translate"
 quietly "$program" train source/gated.json --run run --set training.steps=30 --set training.validate_every=30
 quietly "$program" evaluate run/best.safetensors --split valid --beam 1
@@ -67,5 +70,16 @@ sed -i '/registry\.add/d' source/main.cpp
 quietly "$CMAKE" --build "$work/build"
 refuses "$program" train source/gated.json --run other
 [[ ! -e other ]] || fail "a refused run left a folder behind"
+
+echo "a wrong backward"
+cp "$SOURCE_DIR/examples/gated_feed_forward/main.cpp" source
+sed -i 's/put(db, i, g \* x \* s)/put(db, i, g * x * s * real(1.1))/' source/silu_mul.cpp
+! cmp -s source/silu_mul.cpp "$SOURCE_DIR/examples/gated_feed_forward/silu_mul.cpp" || fail "no such line in silu_mul.cpp"
+quietly "$CMAKE" --build "$work/build"
+code=0
+"$program" check layer gated >log 2>&1 || code=$?
+[[ $code == 1 ]] || { cat log; fail "exit code $code, not 1, of the check of a wrong backward"; }
+[[ $(grep -c 'FAILED$' log) == 1 ]] || { cat log; fail "not one failed check"; }
+grep -E '^gradients +worst error .* FAILED$' log || { cat log; fail "the gradients did not fail"; }
 
 echo "all well"

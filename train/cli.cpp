@@ -21,7 +21,7 @@ namespace {
 std::vector<Command> commands() {
   return {train_command(),      evaluate_command(), translate_command(), score_command(),
           score_text_command(), average_command(),  inspect_command(),   config_command(),
-          data_command(),       plot_command(),     bench_command()};
+          data_command(),       plot_command(),     bench_command(),     check_command()};
 }
 
 std::string general_help(const std::vector<Command>& all) {

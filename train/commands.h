@@ -25,6 +25,7 @@ Command inspect_command();
 Command config_command();
 Command data_command();
 Command bench_command();
+Command check_command();
 Command plot_command();
 
 /// Writes to standard output. Throws Error if it cannot take the text (a full disk, a closed pipe).

@@ -1,5 +1,5 @@
-// The proof that this project's gradients are right.
+// The proof that this project's operation is right.
 #pragma once
 
-/// Checks the op and the layer against finite differences, prints a table, returns 0 if all is right, else 1.
-int check_gradients();
+/// Checks values and gradients of silu_mul, prints a table, returns 0 if all is right, else 1.
+int check_silu_mul();

@@ -1,0 +1,75 @@
+// The check of a layer that says it is incremental: the past that it keeps against whole prefixes.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weft/nn/decode_state.h"
+#include "weft/nn/layer_checks.h"
+
+namespace weft {
+
+void check_decoding(const LayerToCheck& layer, Finding& finding) {
+  LayerTrial trial = layer.make();
+  if (!trial.incremental()) {
+    finding.instead = "not incremental: translation runs whole prefixes";
+    return;
+  }
+  const Index d_model = layer.options.d_model, steps = std::min<Index>(6, layer.options.max_length);
+  const LayerBatch sentences = random_batch(d_model, {1, 1, 1}, {4, 1, 6}, 51);
+  DecodeState state(sentences.memory, sentences.memory_rows);
+  Context context;
+  context.decoding = &state;
+  Random random(13);
+  std::vector<std::vector<std::vector<real>>> past(
+      3, std::vector<std::vector<real>>(1));  // [sentence][hypothesis]: its rows so far
+  for (Index step = 0; step < steps; ++step) {
+    std::vector<std::vector<std::vector<real>>> grown(3);
+    std::vector<Index> parents, lengths, memory_lengths;
+    std::vector<TokenId> tokens;
+    Ragged rows, rows_of_sentences;
+    LayerBatch whole;
+    Index before = 0;
+    for (std::size_t s = 0; s < 3; ++s) {
+      const bool ends = s == 1 && step == 4;
+      const Index hypotheses = past[s].empty() || ends ? 0 : 1 + static_cast<Index>(random.below(3));
+      for (Index h = 0; h < hypotheses; ++h) {
+        const std::size_t parent = random.below(past[s].size());
+        parents.push_back(before + static_cast<Index>(parent));
+        tokens.push_back(3);
+        rows.append(1);
+        grown[s].push_back(past[s][parent]);
+      }
+      before += step == 0 ? 0 : static_cast<Index>(past[s].size());
+      rows_of_sentences.append(hypotheses);
+    }
+    const Tensor x = random_rows({rows.rows(), d_model}, static_cast<std::uint64_t>(100 + step));
+    std::vector<real> all, memory;
+    Index row = 0;
+    for (std::size_t s = 0; s < 3; ++s) {
+      const Tensor of_sentence = sentences.memory.row_range(sentences.memory_rows.begin(static_cast<Index>(s)),
+                                                            sentences.memory_rows.end(static_cast<Index>(s)));
+      for (std::vector<real>& hypothesis : grown[s]) {
+        const Tensor newest = x.row_range(row, row + 1);
+        hypothesis.insert(hypothesis.end(), newest.values().begin(), newest.values().end());
+        all.insert(all.end(), hypothesis.begin(), hypothesis.end());
+        memory.insert(memory.end(), of_sentence.values().begin(), of_sentence.values().end());
+        whole.rows.append(step + 1);
+        whole.memory_rows.append(of_sentence.rows());
+        ++row;
+      }
+    }
+    whole.x = Tensor::of({whole.rows.rows(), d_model}, all);
+    whole.memory = Tensor::of({whole.memory_rows.rows(), d_model}, memory);
+    past = grown;
+    state.advance(parents, tokens, rows_of_sentences);
+    const Tensor y = trial(context, x, rows, state.memory(), state.memory_rows()).value();
+    const Tensor expected = trial({}, whole);
+    for (row = 0; row < rows.rows(); ++row) {
+      finding.see(
+          difference(y.row_range(row, row + 1), expected.row_range(whole.rows.end(row) - 1, whole.rows.end(row))),
+          kRounding, fmt::format("position {}, hypothesis {} of {}", step + 1, row + 1, rows.rows()));
+    }
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,115 @@
+#include "weft/nn/layer_trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "weft/core/error.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kMember = "layer";
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+Tensor random_rows(const Shape& shape, std::uint64_t seed, double scale) {
+  Random random(seed, random_site("layer_trial"));
+  Tensor x(shape);
+  for (real& value : x.values()) value = static_cast<real>(scale * (2 * random.uniform() - 1));
+  return x;
+}
+
+LayerBatch random_batch(Index d_model, const std::vector<Index>& lengths, const std::vector<Index>& memory_lengths,
+                        std::uint64_t seed, double scale) {
+  LayerBatch batch;
+  batch.rows = Ragged::of_lengths(lengths);
+  batch.memory_rows = Ragged::of_lengths(memory_lengths);
+  batch.x = random_rows({batch.rows.rows(), d_model}, 2 * seed, scale);
+  batch.memory = random_rows({batch.memory_rows.rows(), d_model}, 2 * seed + 1, scale);
+  return batch;
+}
+
+LayerBatch together(const std::vector<LayerBatch>& sentences, const std::vector<std::size_t>& order) {
+  LayerBatch all;
+  for (const std::size_t s : order) {
+    all.rows.append(sentences[s].rows.rows());
+    all.memory_rows.append(sentences[s].memory_rows.rows());
+  }
+  all.x = Tensor({all.rows.rows(), sentences[0].x.cols()});
+  all.memory = Tensor({all.memory_rows.rows(), sentences[0].x.cols()});
+  real *x = all.x.data(), *memory = all.memory.data();
+  for (const std::size_t s : order) {
+    x = std::copy_n(sentences[s].x.data(), sentences[s].x.size(), x);
+    memory = std::copy_n(sentences[s].memory.data(), sentences[s].memory.size(), memory);
+  }
+  return all;
+}
+
+LayerTrial::LayerTrial(const Registry& registry, std::string_view slot, std::string_view name, LayerOptions options,
+                       std::uint64_t seed)
+    : parameters_(seed), root_(parameters_) {
+  options.registry = &registry;
+  if (Registry::takes_cross_layer(slot)) {
+    cross_ = registry.make_cross_layer(slot, name, root_, kMember, options);
+  } else {
+    layer_ = registry.make_layer(slot, name, root_, kMember, options);
+  }
+  for (const ParameterEntry& entry : parameters_.entries()) {
+    Tensor values = parameters_.value(entry);
+    Random random(seed, random_site(entry.name) + 1);
+    for (real& value : values.values()) value += static_cast<real>(0.4 * random.uniform() - 0.2);
+  }
+}
+
+std::string_view LayerTrial::member(std::string_view parameter) {
+  return parameter.substr(std::min(parameter.size(), kMember.size() + 1));
+}
+
+Var LayerTrial::operator()(const Context& context, const Var& x, const Ragged& rows, const Var& memory,
+                           const Ragged& memory_rows) const {
+  const Var y = crosses() ? (*cross_)(context, x, rows, memory, memory_rows) : (*layer_)(context, x, rows);
+  if (!y.defined() || y.shape() != x.shape()) {
+    throw ShapeError(fmt::format("[layer] the result {} must have the shape of x {}",
+                                 y.defined() ? to_string(y.shape()) : "(an undefined Var)", to_string(x.shape())));
+  }
+  return y;
+}
+
+Tensor LayerTrial::operator()(const Context& context, const LayerBatch& batch) const {
+  return (*this)(context, batch.x, batch.rows, batch.memory, batch.memory_rows).value();
+}
+
+LayerPass LayerTrial::pass(const LayerBatch& batch, const Tensor& gradient, bool training, const RandomStream& random) {
+  Context context;
+  context.tape = &tape_;
+  context.training = training;
+  context.random = random;
+  tape_.clear();
+  parameters_.reset_gradients();
+  LayerPass pass;
+  {
+    const Var x = tape_.variable(batch.x), memory = crosses() ? tape_.variable(batch.memory) : Var();
+    const double began = now();
+    const Var y = (*this)(context, x, batch.rows, memory, batch.memory_rows);
+    const double forward_done = now();
+    pass.result = y.value();
+    if (y.tape() != nullptr) {
+      tape_.backward(tape_.record("check", Tensor::zeros({1}),
+                                  [slot = y.slot(), &gradient](const Tensor&, Tape& t) { t.give(slot, gradient); }));
+    }
+    pass.forward_seconds = forward_done - began;
+    pass.backward_seconds = now() - forward_done;
+    pass.gradients.push_back(tape_.gradient(x).clone());
+    if (crosses()) pass.gradients.push_back(tape_.gradient(memory).clone());
+  }
+  parameters_.complete_gradients();
+  pass.gradients.push_back(parameters_.gradients().clone());
+  tape_.clear();
+  return pass;
+}
+
+}  // namespace weft

@@ -1,0 +1,323 @@
+// The check of layers: all layers that come with Weft pass it, and each of some layers that are wrong in one way fails
+// just the check that is there for it.
+#include "weft/nn/layer_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli.h"
+#include "weft/autograd/gradient_check.h"
+#include "weft/core/error.h"
+#include "weft/core/threads.h"
+#include "weft/nn/attention.h"
+#include "weft/nn/blocks.h"
+
+using namespace weft;
+using Names = std::vector<std::string>;
+
+namespace {
+
+/// A layer without parameters that does not look at other rows, unless what is derived from it does.
+class PlainLayer : public Layer {
+ public:
+  PlainLayer(Module& parent, std::string_view name, const LayerOptions&) : Layer(parent, name) {}
+};
+
+Var constant(double value) { return Tensor::full({1}, static_cast<real>(value)); }
+
+/// The default feed-forward layer, with the gradient of its result a tenth too large.
+struct WrongBackward : FeedForward {
+  using FeedForward::FeedForward;
+  Var operator()(const Context& c, const Var& x, const Ragged& rows) const override {
+    const Var y = FeedForward::operator()(c, x, rows);
+    if (y.tape() == nullptr) return y;
+    return y.tape()->record("wrong", y.value(), [slot = y.slot()](const Tensor& dy, Tape& tape) {
+      accumulate_scaled(dy.size(), static_cast<real>(1.1), dy.data(), tape.sink(slot));
+    });
+  }
+};
+
+struct CountsSentences : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged& rows) const override {
+    return scale(x, 1 + static_cast<real>(rows.sequences()) / 100);
+  }
+};
+
+/// Takes the mean of its sentence from each row.
+struct LooksAhead : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged& rows) const override {
+    std::vector<Var> parts{slice_rows(x, 0, 0)};
+    for (Index s = 0; s < rows.sequences(); ++s) {
+      if (rows.length(s) == 0) continue;
+      const Var part = slice_rows(x, rows.begin(s), rows.end(s));
+      parts.push_back(sub(part, mean(part, Over::kRows)));
+    }
+    return concat_rows(parts);
+  }
+};
+
+/// Adds the row before to each row, and keeps no past although it says so.
+struct ForgetsPast : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged& rows) const override {
+    std::vector<Var> before{slice_rows(x, 0, 0)};
+    for (Index s = 0; s < rows.sequences(); ++s) {
+      if (rows.length(s) == 0) continue;
+      before.emplace_back(Tensor::zeros({1, x.cols()}));
+      before.push_back(slice_rows(x, rows.begin(s), rows.end(s) - 1));
+    }
+    return add(x, concat_rows(before));
+  }
+  bool incremental() const override { return true; }
+};
+
+/// Adds a sum that is cut by the number of threads.
+struct ThreadSum : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged&) const override {
+    constexpr Index kTerms = 10'000;
+    const Index part = kTerms / threads();
+    real total = 0;
+    for (Index begin = 0; begin < kTerms; begin += part) {
+      real sum = 0;
+      for (Index i = begin; i < std::min(begin + part, kTerms); ++i) sum += 1 / static_cast<real>(i + 1);
+      total += sum;
+    }
+    return add(x, constant(static_cast<double>(total)));
+  }
+};
+
+struct OtherWithoutTape : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context& c, const Var& x, const Ragged&) const override {
+    return c.tape != nullptr ? scale(x, 2) : add(scale(x, 2), constant(0.01));
+  }
+};
+
+/// Has a factor that no checkpoint holds.
+struct HiddenFactor : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged&) const override { return scale(x, factor_); }
+
+ private:
+  static inline int made = 0;
+  real factor_ = 1 + static_cast<real>(++made) / 8;
+};
+
+/// Draws a number of its own in training.
+struct OwnChance : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context& c, const Var& x, const Ragged&) const override {
+    return c.training ? add(x, constant(1 + ++calls_ % 7)) : x;
+  }
+
+ private:
+  mutable int calls_ = 0;
+};
+
+/// Drops elements not in training alone.
+struct AlwaysDrops : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context& c, const Var& x, const Ragged&) const override {
+    return dropout(x, {static_cast<real>(0.5), c.random, 7});
+  }
+};
+
+struct KeepsAll : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged&) const override {
+    const Var y = scale(x, 2);
+    kept_.push_back(y.value());
+    return y;
+  }
+
+ private:
+  mutable std::vector<Tensor> kept_;
+};
+
+/// The root of the square, whose derivative at zero is no number.
+struct RootOfSquare : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged&) const override { return sqrt(mul(x, x)); }
+};
+
+struct Exponential : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged&) const override { return exp(x); }
+};
+
+struct Narrow : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged&) const override { return slice_columns(x, 0, 2); }
+};
+
+/// Cross-attention that lets a sentence see the memory of the next one.
+struct SeesNeighbours : MultiHeadCrossAttention {
+  using MultiHeadCrossAttention::MultiHeadCrossAttention;
+  Var operator()(const Context& c, const Var& x, const Ragged& rows, const Var& memory,
+                 const Ragged& memory_rows) const override {
+    if (c.decoding != nullptr) return MultiHeadCrossAttention::operator()(c, x, rows, memory, memory_rows);
+    Ragged moved;
+    const Index last = memory_rows.sequences() - 1;
+    for (Index s = 0; s <= last; ++s) {
+      const Index borrowed = s < last ? std::min<Index>(1, memory_rows.length(s + 1)) : 0;
+      const Index lent = s > 0 ? std::min<Index>(1, memory_rows.length(s)) : 0;
+      moved.append(memory_rows.length(s) + borrowed - lent);
+    }
+    return MultiHeadCrossAttention::operator()(c, x, rows, memory, moved);
+  }
+  bool incremental() const override { return false; }
+};
+
+template <class L>
+LayerCheck check_of(const char* slot) {
+  Registry registry = standard_layers();
+  registry.add<L>(slot, "mine");
+  return check_layer(registry, slot, "mine");
+}
+
+Names failed(const LayerCheck& check) {
+  Names names;
+  for (const LayerCheckRow& row : check.rows) {
+    CHECK_FALSE(row.result.empty());
+    CHECK(row.passed == row.place.empty());
+    if (!row.passed) names.push_back(row.check);
+  }
+  CHECK(check.passed() == names.empty());
+  return names;
+}
+
+std::string place_of(const LayerCheck& check) {
+  const auto row = std::find_if(check.rows.begin(), check.rows.end(), [](const auto& r) { return !r.passed; });
+  return row == check.rows.end() ? "" : row->place;
+}
+
+}  // namespace
+
+TEST_CASE("every layer that comes with Weft passes every check") {
+  const Registry registry = standard_layers();
+  Index layers = 0;
+  for (const std::string& slot : Registry::slots()) {
+    for (const std::string& name : registry.names(slot)) {
+      for (const bool other : {false, true}) {
+        LayerOptions options = small_layer_options();
+        if (other) options.norm_first = true, options.activation = Activation::kGelu, options.heads = 1;
+        const LayerCheck check = check_layer(registry, slot, name, options);
+        CHECK(check.rows.size() == (slot == "encoder_layer" ? 8 : 10));
+        for (const LayerCheckRow& row : check.rows) {
+          CHECK_MESSAGE(row.passed, slot, " ", name, " ", row.check, ": ", row.result, "; ", row.place);
+        }
+        ++layers;
+      }
+    }
+  }
+  CHECK(layers == 16);
+}
+
+TEST_CASE("large sizes are checked in parts") {
+  LayerOptions options = small_layer_options();
+  options.d_model = 72, options.heads = 3, options.d_feed_forward = 200;
+  const LayerCheck check = check_layer(standard_layers(), "feed_forward", "default", options);
+  CHECK(failed(check) == Names{});
+  Registry registry = standard_layers();
+  registry.add<WrongBackward>("feed_forward", "wrong");
+  CHECK(failed(check_layer(registry, "feed_forward", "wrong", options)) == Names{"gradients"});
+  options.feed_forward = "wrong";  // within a larger layer, beside what is right
+  for (const Index d_model : {72, 144}) {
+    options.d_model = d_model, options.d_feed_forward = 3 * d_model;
+    CHECK(failed(check_layer(registry, "encoder_layer", "default", options)) == Names{"gradients"});
+    CHECK(failed(check_layer(registry, "decoder_layer", "default", options)) == Names{"gradients"});
+  }
+}
+
+TEST_CASE("a gradient check in parts leaves no element out, and names the part") {
+  const std::vector<Tensor> inputs{Tensor::full({10, 10}, real(0.5))};
+  const auto wrong_at = [&](Index element, Index most_parts) {
+    const Differentiable f = [&](std::span<const Var> v) {
+      if (v[0].tape() == nullptr) return Var(v[0].value().clone());
+      return v[0].tape()->record("wrong", v[0].value().clone(), [=, slot = v[0].slot()](const Tensor& dy, Tape& tape) {
+        const Tensor dx = dy.clone();
+        if (element >= 0) Tensor(dx).data()[element] *= -1;
+        tape.give(slot, dx);
+      });
+    };
+    return gradient_check(f, inputs, gradient_check_tolerance(), most_parts);
+  };
+  for (Index i = 0; i < 100; ++i) {
+    CHECK(contains(wrong_at(i, 100).worst_place, "input 0, element " + std::to_string(i) + ":"));
+    const GradientCheck in_parts = wrong_at(i, 7);  // parts of 15, 15, 14, 14, ... elements
+    CHECK_FALSE(in_parts.passed);
+    const Index begin = i < 30 ? i / 15 * 15 : 30 + (i - 30) / 14 * 14;
+    CHECK(contains(in_parts.worst_place, "elements " + std::to_string(begin) + " to "));
+  }
+  CHECK(wrong_at(-1, 100).passed);
+  CHECK(wrong_at(-1, 7).passed);
+}
+
+TEST_CASE("a layer that is wrong in one way fails the check for it, and no other") {
+  CHECK(failed(check_of<CountsSentences>("feed_forward")) == Names{"batch composition"});
+  CHECK(failed(check_of<SeesNeighbours>("cross_attention")) == Names{"batch composition"});
+  CHECK(failed(check_of<LooksAhead>("norm")) == Names{"causality"});
+  CHECK(failed(check_of<ForgetsPast>("positions")) == Names{"decoding"});
+  CHECK(failed(check_of<ThreadSum>("feed_forward")) == Names{"threads"});
+  CHECK(failed(check_of<OtherWithoutTape>("norm")) == Names{"tape"});
+  CHECK(failed(check_of<HiddenFactor>("norm")) == Names{"save and load"});
+  CHECK(failed(check_of<KeepsAll>("feed_forward")) == Names{"memory"});
+  CHECK(failed(check_of<RootOfSquare>("feed_forward")) == Names{"odd input"});
+  CHECK(failed(check_of<Exponential>("feed_forward")) == Names{"odd input"});
+  CHECK(contains(place_of(check_of<Exponential>("feed_forward")), "10,000: the result"));
+  CHECK(contains(place_of(check_of<RootOfSquare>("feed_forward")), "zeros: a gradient"));
+  const LayerCheck wrong = check_of<WrongBackward>("feed_forward");
+  CHECK(failed(wrong) == Names{"gradients"});
+  CHECK(contains(place_of(wrong), "element"));
+  CHECK(contains(place_of(wrong), "backward"));
+}
+
+TEST_CASE("chance of a layer's own is found") {
+  const Names own = failed(check_of<OwnChance>("feed_forward")), always = failed(check_of<AlwaysDrops>("feed_forward"));
+  CHECK(std::count(own.begin(), own.end(), "randomness") == 1);
+  CHECK(std::count(always.begin(), always.end(), "randomness") == 1);
+}
+
+TEST_CASE("the encoder's layer may look ahead") { CHECK(failed(check_of<LooksAhead>("encoder_layer")) == Names{}); }
+
+TEST_CASE("a layer that throws fails with what it says") {
+  const LayerCheck check = check_of<Narrow>("feed_forward");
+  CHECK(failed(check).size() == check.rows.size() - 1);  // it is not incremental
+  CHECK(contains(place_of(check), "must have the shape of x"));
+  CHECK_THROWS_AS(check_layer(standard_layers(), "feed_forward", "gated"), ConfigError);
+}
+
+TEST_CASE("weft check layer: all slots of a name, a table or JSON, and what it refuses") {
+  const auto table = cli::run_weft({"check", "layer", "multi_head"});
+  CHECK(table.code == 0);
+  CHECK(contains(table.out, "self_attention \"multi_head\""));
+  CHECK(contains(table.out, "cross_attention \"multi_head\""));
+  CHECK(contains(table.out, "query.weight"));
+  CHECK(contains(table.out, "time, backward"));
+  CHECK_FALSE(contains(table.out, "FAILED"));
+
+  const auto found = cli::run_weft({"check", "layer", "learned", "--set", "model.d_model=16", "--set",
+                                    "model.max_length=20", "--set", "data.max_length=9", "--json"});
+  REQUIRE(found.code == 0);
+  const auto json = nlohmann::json::parse(found.out);
+  CHECK(json.at("passed") == true);
+  CHECK(json.at("precision") == (sizeof(real) == sizeof(double) ? "double" : "float"));
+  REQUIRE(json.at("layers").size() == 1);
+  const auto& layer = json.at("layers")[0];
+  CHECK(layer.at("slot") == "positions");
+  CHECK(layer.at("checks").size() == 10);
+  CHECK(layer.at("options").at("dropout") == 0.1);
+  CHECK(layer.at("parameters")[0].at("name") == "weight");
+  CHECK(layer.at("parameters")[0].at("shape") == nlohmann::json{20, 16});
+  CHECK(layer.at("timing").at("forward_nanoseconds_per_row") > 0);
+
+  cli::check_refused({"check", "layer", "multi_haed"}, {"\"multi_haed\"", "did you mean \"multi_head\"", "sinusoidal"});
+  cli::check_refused({"check", "layer", "learned", "--slot", "norm"}, {"\"learned\"", "layer_norm"});
+  cli::check_refused({"check", "layer", "learned", "--slot", "norms"}, {"norms", "did you mean \"norm\""});
+  cli::check_refused({"check", "layer", "default", "--set", "model.heads=3"}, {"model.heads (3)"});
+  cli::check_refused({"check", "layer"}, {"name of a layer", "--help"});
+}
