@@ -67,6 +67,7 @@ TEST_CASE("what is read is not replaced, and two outputs are two files") {
                 {"would replace"});
   check_refused({"evaluate", checkpoint, "--output", "tiny"}, {"is a folder"});
   check_refused({"plot", "tiny", "--output", "tiny/log.jsonl"}, {"would replace"});
+  check_refused({"plot", checkpoint}, {"is a checkpoint", "folder of its run"});
   check_refused({"translate", checkpoint}, {"is gzipped"}, "\x1F\x8B\x08");
 }
 

@@ -222,3 +222,32 @@ TEST_CASE("a run that draws subwords ends with the same bytes, stopped at each u
     }
   }
 }
+
+TEST_CASE("of the spellings of one text, the n best translations hold the best alone") {
+  const auto model = new_model(subword_config());
+  const std::vector<std::string> line{train_text().source.front()};
+  TranslateOptions options;
+  options.search.beam = options.search.n_best = 100;
+  options.search.max_length = 3;
+
+  const EncodedText source = [&] {
+    EncodedText text;
+    text.append(model->source_vocabulary().ids(model->source_tokenizer().split(line.front())));
+    return text;
+  }();
+  const Transformer* const networks[] = {&model->transformer()};
+  const auto found = search(networks, source.tokens, source.rows, options.search).front();
+  std::vector<std::string> expected;
+  for (const Hypothesis& hypothesis : found) {
+    std::string text = model->target_tokenizer().join(model->target_vocabulary().tokens(hypothesis.tokens));
+    if (std::find(expected.begin(), expected.end(), text) == expected.end()) expected.push_back(std::move(text));
+  }
+  REQUIRE(expected.size() > 20);
+  REQUIRE(expected.size() < found.size());
+
+  std::vector<std::string> texts;
+  const TranslationModel* const models[] = {model.get()};
+  const TranslatedLine result = translate(models, line, options).front();
+  for (const Translation& translation : result.translations) texts.push_back(translation.text);
+  CHECK(texts == expected);
+}

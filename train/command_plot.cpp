@@ -25,6 +25,9 @@ int plot(const Arguments& arguments, const Registry&) {
     if (!fs::exists(log, error)) {
       throw DataError(fmt::format("{}: no such log; give the folder of a training run", log.string()));
     }
+    if (log.extension() == ".safetensors") {
+      throw DataError(fmt::format("{}: is a checkpoint, not a log; give the folder of its run", log.string()));
+    }
     logs.push_back(log.string());
     runs.push_back({given, read_run_log(log.string())});
   }

@@ -115,6 +115,9 @@ std::vector<TranslatedLine> translate(ModelSpan models, std::span<const std::str
       for (std::size_t h = 0; h < found[s].size(); ++h) {
         std::vector<std::string> tokens = words_of(first, line.source, found[s][h].tokens, alignments[s][h]);
         std::string joined = first.target_tokenizer().join(tokens);
+        // Subwords spell a text in several ways: the best one stands for all, while draws stay as they fell.
+        const auto same = [&](const Translation& t) { return t.text == joined; };
+        if (!options.sampling && std::any_of(line.translations.begin(), line.translations.end(), same)) continue;
         if (!options.alignments) alignments[s][h] = {};
         line.translations.push_back(
             {std::move(joined), found[s][h].score, std::move(tokens), std::move(alignments[s][h])});

@@ -25,7 +25,8 @@ struct Translation {
 
 /// What came of a line.
 struct TranslatedLine {
-  /// Best first, samples in the order of their numbers. A blank line has one empty translation, made without the model.
+  /// Best first and of different texts, so they may be fewer than asked for; samples are in the order of their numbers, and
+  /// may be equal. A blank line has one empty translation, made without the model.
   std::vector<Translation> translations;
   std::vector<std::string> source;  ///< the tokens that were read
   Index cut_tokens = 0;             ///< source tokens left out because the model cannot hold more
