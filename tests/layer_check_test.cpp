@@ -274,7 +274,7 @@ TEST_CASE("a layer that is wrong in one way fails the check for it, and no other
   CHECK(contains(place_of(check_of<RootOfSquare>("feed_forward")), "zeros: a gradient"));
   const LayerCheck wrong = check_of<WrongBackward>("feed_forward");
   CHECK(failed(wrong) == Names{"gradients"});
-  CHECK(contains(place_of(wrong), "element"));
+  CHECK(contains(place_of(wrong), "in the encoder: of input 0, layer.inner.weight, layer.inner.bias"));
   CHECK(contains(place_of(wrong), "backward"));
 }
 
