@@ -42,9 +42,11 @@ GradientCheck gradient_check(const DifferentiableModule& f, std::span<const Tens
                              double tolerance, Index most_parts) {
   GradientCheck worst;
   worst.passed = true;
+  std::vector<std::string> wrong;
   const auto check = [&](const std::string& name, const Differentiable& function, const Tensor& at) {
     GradientCheck one = gradient_check(function, {&at, 1}, tolerance, most_parts);
     one.worst_place.replace(0, one.worst_place.find(','), name);  // it called its only input "input 0"
+    if (!one.passed) wrong.push_back(name);
     if (worst.worst_place.empty() || one.worst_error > worst.worst_error) worst = one;
   };
   std::vector<Var> variables(inputs.begin(), inputs.end());
@@ -63,6 +65,8 @@ GradientCheck gradient_check(const DifferentiableModule& f, std::span<const Tens
     std::copy(before.values().begin(), before.values().end(), parameters.values().data());
   }
   parameters.reset_gradients();
+  worst.passed = wrong.empty();
+  worst.wrong = std::move(wrong);
   return worst;
 }
 

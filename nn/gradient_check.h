@@ -15,7 +15,7 @@ using DifferentiableModule = std::function<Var(const Context&, std::span<const V
 
 /// Does what gradient_check does for ops, for every element of every input and of every parameter in `parameters` (or for
 /// `most_parts` parts of each), which has the values of before afterwards, and no gradients. worst_place begins with the
-/// parameter's name, or "input 0".
+/// parameter's name, or "input 0"; `wrong` has such names.
 GradientCheck gradient_check(const DifferentiableModule& f, std::span<const Tensor> inputs, ParameterSet& parameters,
                              double tolerance = gradient_check_tolerance(),
                              Index most_parts = std::numeric_limits<Index>::max());

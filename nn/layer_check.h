@@ -36,7 +36,7 @@ LayerOptions small_layer_options();
 
 /// Checks the layer `name` of a slot: gradients, batch composition, causality, decoding, threads, tape, save and load,
 /// randomness, memory, odd input; in the encoder, in the decoder, or in both, wherever the slot is. With large options
-/// gradients are compared for a sample of the elements. What the layer throws fails the check; what Registry::require
+/// gradients are compared in parts of many elements. What the layer throws fails the check; what Registry::require
 /// throws is thrown here too.
 LayerCheck check_layer(const Registry& registry, std::string_view slot, std::string_view name,
                        const LayerOptions& options = small_layer_options());

@@ -1,6 +1,7 @@
 #include "weft/nn/layer_checks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>  // getpid
 
 #include <algorithm>
@@ -135,7 +136,8 @@ void check_gradients(const LayerToCheck& layer, Finding& finding) {
   const double tolerance = kDouble ? gradient_check_tolerance() : small ? 0.05 : 0.1;
   const GradientCheck check =
       gradient_check(function, inputs, trial.parameters(), tolerance, small ? kMostElements : kParts);
-  finding.see(check.worst_error, tolerance, check.worst_place);
+  finding.see(check.worst_error, tolerance,
+              fmt::format("of {}; worst of {}", fmt::join(check.wrong, ", "), check.worst_place));
 }
 
 void check_batches(const LayerToCheck& layer, Finding& finding) {

@@ -81,5 +81,6 @@ code=0
 [[ $code == 1 ]] || { cat log; fail "exit code $code, not 1, of the check of a wrong backward"; }
 [[ $(grep -c 'FAILED$' log) == 1 ]] || { cat log; fail "not one failed check"; }
 grep -E '^gradients +worst error .* FAILED$' log || { cat log; fail "the gradients did not fail"; }
+grep -F 'gradients FAILED' log | grep -F 'of input 0, layer.up.weight, layer.up.bias;' || fail "the wrong gradients are not named"
 
 echo "all well"

@@ -45,6 +45,7 @@ TEST_CASE("a gradient check of a module names the parameter whose gradient is wr
     const GradientCheck check = gradient_check(
         [&](const Context& context, Vars v) { return affine(context, v[0], factor); }, inputs, parameters);
     CHECK_MESSAGE(check.passed == (factor == 1), check.worst_place);
+    CHECK(check.wrong == (factor == 1 ? std::vector<std::string>{} : std::vector<std::string>{"affine.shift"}));
     if (factor != 1) {
       CHECK(check.worst_error == doctest::Approx(1. / 3).epsilon(0.01));
       CHECK(check.worst_place.rfind("affine.shift, element ", 0) == 0);
@@ -67,4 +68,5 @@ TEST_CASE("a gradient check of a module sees inputs, unused parameters, and shar
   const GradientCheck wrong = gradient_check(forgets_input, inputs, parameters);
   CHECK_FALSE(wrong.passed);
   CHECK(wrong.worst_place.rfind("input 1, element ", 0) == 0);
+  CHECK(wrong.wrong == std::vector<std::string>{"input 1"});
 }

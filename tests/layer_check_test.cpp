@@ -253,6 +253,8 @@ TEST_CASE("a gradient check in parts leaves no element out, and names the part")
     const Index begin = i < 30 ? i / 15 * 15 : 30 + (i - 30) / 14 * 14;
     CHECK(contains(in_parts.worst_place, "elements " + std::to_string(begin) + " to "));
   }
+  const Differentiable no_number = [](std::span<const Var> v) { return sqrt(scale(v[0], 0)); };
+  CHECK_FALSE(gradient_check(no_number, inputs).passed);
   CHECK(wrong_at(-1, 100).passed);
   CHECK(wrong_at(-1, 7).passed);
 }
@@ -272,7 +274,7 @@ TEST_CASE("a layer that is wrong in one way fails the check for it, and no other
   CHECK(contains(place_of(check_of<RootOfSquare>("feed_forward")), "zeros: a gradient"));
   const LayerCheck wrong = check_of<WrongBackward>("feed_forward");
   CHECK(failed(wrong) == Names{"gradients"});
-  CHECK(contains(place_of(wrong), "element"));
+  CHECK(contains(place_of(wrong), "in the encoder: of input 0, layer.inner.weight, layer.inner.bias"));
   CHECK(contains(place_of(wrong), "backward"));
 }
 

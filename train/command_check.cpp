@@ -201,7 +201,7 @@ Command check_command() {
            "Check a layer by itself: true gradients, the same result whatever the batch, the threads and the tape, "
            "decoding by positions, saving and loading, odd input. All slots that know the name are checked. Also times "
            "it, beside the default layer of its slot. Exit code 1 if a check fails. Sizes are small unless a "
-           "configuration or --set gives others; then gradients are compared for a sample of the elements.",
+           "configuration or --set gives others; then gradients are compared in parts, not element by element.",
            {{"slot", "SLOT", "Check the layer of that name in this slot alone."},
             {"set", "KEY=VALUE", "Override a key of the configuration, or of the default one; may be repeated."},
             {"threads", "N", "Threads to compute with; 0 for one on each core."},
