@@ -1,18 +1,17 @@
 #include "weft/train/time_budget.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <memory>
 #include <vector>
 
+#include "weft/core/clock.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/metrics.h"
 #include "weft/train/translate.h"
 
 namespace weft {
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 double seconds_of(Index updates, const Pace& pace, Index validate_every) {
   const double validations = std::ceil(static_cast<double>(updates) / static_cast<double>(validate_every));
@@ -29,13 +28,14 @@ double measure_update(TranslationModel& model, const Corpus& corpus, double seco
   TrainingStep step(model);
   const BatchPlan plan(corpus, config.batch_tokens, static_cast<std::uint64_t>(config.seed));
   const auto epoch = plan.epoch(0);
+  const std::shared_ptr<const Corpus> borrowed(std::shared_ptr<const Corpus>(), &corpus);
   std::size_t next = 0;
   double began = now();
   Index done = 0;
   for (; done < kLeast || (done < kMost && now() - began < seconds); ++done) {
-    std::vector<std::vector<Index>> batches;
-    for (Index i = 0; i < config.accumulate; ++i) batches.push_back(epoch[next++ % epoch.size()]);
-    step.run_on(corpus, batches, done);
+    std::vector<BatchSentences> batches;
+    for (Index i = 0; i < config.accumulate; ++i) batches.push_back({borrowed, epoch[next++ % epoch.size()]});
+    step.run(done, batches);
     if (done == 0) began = now();  // the first takes memory from the heap and wakes threads: not counted
   }
   const double time = (now() - began) / static_cast<double>(done - 1);
