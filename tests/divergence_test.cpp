@@ -238,6 +238,7 @@ TEST_CASE("a run stops at a bad number and names step, op, element, parameter an
         REQUIRE(events(folder.path()).size() == 1);
         CHECK(events(folder.path())[0].event == "stopped");
         CHECK(events(folder.path())[0].text == text);
+        CHECK(events(folder.path())[0].step == (one ? 11 : 4));
       }
     }
   }

@@ -31,7 +31,7 @@ struct ValidationEntry {
 
 /// Something that does not happen in an ordinary run.
 struct EventEntry {
-  Index step = 0;     ///< after which training goes on
+  Index step = 0;     ///< after which training goes on; of "stopped", the one that failed
   std::string event;  ///< "stopped", "skipped", "rollback" or "explosion"
   Index count = 0;    ///< of such events in the run so far, this one included; they count from 1
   std::string text;   ///< for people

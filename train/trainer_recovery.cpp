@@ -134,7 +134,8 @@ void Trainer::roll_back(const DivergenceError& divergence) {
                     policy == "stop" ? "; or go on from the last checkpoint with training.on_divergence \"skip\" or "
                                        "\"rollback\""
                                      : "");
-    log_.write(EventEntry{state_.step, "stopped", 1, full});
+    // Of an update that is not in a checkpoint, so that a run that goes on has it no more.
+    log_.write(EventEntry{state_.step + (divergence.batches.empty() ? 0 : 1), "stopped", 1, full});
     throw Error(full);
   }
   const double elapsed = elapsed_seconds();
