@@ -8,7 +8,11 @@
 
 namespace weft {
 
-Var Tape::watch(Leaf& leaf) { return Var(leaf.value, this, new_slot(leaf.value.shape(), &leaf)); }
+Var Tape::watch(Leaf& leaf) {
+  const Slot slot = new_slot(leaf.value.shape(), &leaf);
+  if (detector_ != nullptr) detector_->watched(leaf);
+  return Var(leaf.value, this, slot);
+}
 
 Var Tape::variable(Tensor value) {
   const Slot slot = new_slot(value.shape(), nullptr, true);
@@ -17,6 +21,7 @@ Var Tape::variable(Tensor value) {
 
 Slot Tape::new_slot(const Shape& shape, Leaf* leaf, bool kept) {
   if (finished_) clear();
+  if (detector_ != nullptr && gradients_.empty()) detector_->begin();
   gradients_.push_back({shape, Tensor(), leaf, kept});
   return {static_cast<int>(gradients_.size()) - 1};
 }
@@ -45,6 +50,7 @@ void Tape::backward(const Var& loss) {
         fmt::format("[backward] loss {} must be one element recorded on this tape", to_string(loss.shape())));
   }
   give(loss.slot(), Tensor::full(loss.shape(), 1));
+  written_.clear();
   if (profile_ != nullptr) profile_->start();
   while (!records_.empty()) {
     const Record record = records_.back();
@@ -53,6 +59,7 @@ void Tape::backward(const Var& loss) {
     try {
       if (gradient.defined()) record.run(record.closure, gradient, *this);
       if (profile_ != nullptr) profile_->backward(record.name, at(record.output).shape);
+      if (detector_ != nullptr) show_gradients(record);
     } catch (...) {
       record.destroy(record.closure);
       throw;
@@ -62,8 +69,18 @@ void Tape::backward(const Var& loss) {
   finished_ = true;
 }
 
+void Tape::show_gradients(const Record& record) {
+  for (const Slot slot : written_) {
+    const Gradient& gradient = at(slot);
+    detector_->backward(record.name, static_cast<Index>(records_.size()) + 1, at(record.output).shape,
+                        gradient.leaf != nullptr ? gradient.leaf->gradient : gradient.tensor, gradient.leaf);
+  }
+  written_.clear();
+}
+
 Dst Tape::sink(Slot slot) {
   if (!slot) return {};
+  if (detector_ != nullptr) written_.push_back(slot);
   Gradient& gradient = at(slot);
   if (gradient.leaf != nullptr) {
     const real beta = gradient.leaf->written ? 1 : 0;
@@ -83,6 +100,7 @@ void Tape::give(Slot slot, const Tensor& gradient) {
   Gradient& target = at(slot);
   if (target.leaf == nullptr && !target.tensor.defined()) {
     target.tensor = gradient.reshaped(target.shape);
+    if (detector_ != nullptr) written_.push_back(slot);
   } else {
     accumulate(gradient.size(), gradient.data(), sink(slot));
   }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/autograd/anomaly.h"
 #include "weft/autograd/op_profile.h"
 #include "weft/core/error.h"
 #include "weft/core/kernels.h"
@@ -84,6 +85,7 @@ class Tape {
   template <class Backward>
   Var record(std::string_view name, Tensor value, Backward backward) {
     static_assert(alignof(Backward) <= alignof(std::max_align_t));
+    if (detector_ != nullptr) detector_->forward(name, next_number(), value);
     void* place = allocate(sizeof(Backward));
     auto* closure = new (place) Backward(std::move(backward));
     const Slot slot = new_slot(value.shape(), nullptr);
@@ -132,6 +134,9 @@ class Tape {
   /// Tells `profile` of each operation from now on, until given null.
   void set_profile(OpProfile* profile) { profile_ = profile; }
 
+  /// Shows `detector` all numbers of the recordings from the next on, until given null.
+  void set_detector(AnomalyDetector* detector) { detector_ = detector; }
+
   /// The names of the operations recorded now, in order.
   std::vector<std::string_view> operations() const;
 
@@ -160,6 +165,9 @@ class Tape {
     return variable.tape() == this && variable.slot() &&
            static_cast<std::size_t>(variable.slot().index) < gradients_.size();
   }
+  /// The number that the next record has, from 1.
+  Index next_number() const { return finished_ ? 1 : static_cast<Index>(records_.size()) + 1; }
+  void show_gradients(const Record& record);
   Gradient& at(Slot slot) { return gradients_[static_cast<std::size_t>(slot.index)]; }
   void* allocate(std::size_t bytes);
 
@@ -169,7 +177,9 @@ class Tape {
   std::size_t chunk_ = 0;
   std::size_t used_ = 0;
   OpProfile* profile_ = nullptr;
-  bool finished_ = false;  // backward has run: what comes next begins anew
+  AnomalyDetector* detector_ = nullptr;
+  std::vector<Slot> written_;  // with a detector: the gradients that the record at work has written
+  bool finished_ = false;      // backward has run: what comes next begins anew
 };
 
 /// The tape that records an operation on these variables: that of any of them, null if all are constants. Throws

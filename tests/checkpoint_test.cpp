@@ -31,7 +31,13 @@ TrainingState some_state() {
                       .validations = {},
                       .best_step = 20,
                       .out_of_time = true,
-                      .data_hash = 0xfedcba9876543210u};
+                      .data_hash = 0xfedcba9876543210u,
+                      .loss_watch = {1.234567890123456, 1.2, 3},
+                      .explosions = 1,
+                      .skipped = 7,
+                      .skipped_in_row = 2,
+                      .good_step = 30,
+                      .rollbacks = 4};
   state.validations.push_back({20, 1.5, std::exp(1.5), 0.25, 0.125, 33.3, 44.4});
   state.validations.push_back({40, 800.0, std::numeric_limits<double>::infinity(), 0.1, 0, 0, 0});
   return state;
@@ -122,10 +128,14 @@ TEST_CASE("a checkpoint from before there was a clock, an average or kept valida
   Contents contents(folder / "now");
   CHECK(load_checkpoint(folder / "now", standard_layers()).state.out_of_time);
   Json training = Json::parse(contents.metadata.at("weft.training"));
-  CHECK(training.erase("out_of_time") == 1);
+  for (const char* key : {"out_of_time", "mean_loss", "least_mean_loss", "loss_above", "explosions", "skipped",
+                          "skipped_in_row", "good_step", "rollbacks"}) {
+    CHECK(training.erase(key) == 1);
+  }
   contents.metadata["weft.training"] = training.dump();
   Json config = Json::parse(contents.metadata.at("weft.config"));
-  for (const char* key : {"minutes", "memory", "patience", "keep_best", "keep_last", "ema_decay", "warm_start"}) {
+  for (const char* key : {"minutes", "memory", "patience", "keep_best", "keep_last", "ema_decay", "warm_start",
+                          "on_divergence", "detect_anomaly"}) {
     CHECK(config["training"].erase(key) == 1);
   }
   CHECK(config["model"].erase("embedding_dropout") == 1);
@@ -133,6 +143,9 @@ TEST_CASE("a checkpoint from before there was a clock, an average or kept valida
   contents.write(folder / "old");
   const Checkpoint old = load_checkpoint(folder / "old", standard_layers());
   CHECK_FALSE(old.state.out_of_time);
+  CHECK(old.state.skipped == 0);
+  CHECK(old.state.good_step == 40);
+  CHECK(std::isnan(old.state.loss_watch.mean));
   CHECK(config_differences(old.model->config(), tiny_config()).empty());
   CHECK(contains(training_error([](Json& state) { state["out_of_time"] = "soon"; }), "not those of a checkpoint"));
 }
@@ -170,6 +183,17 @@ TEST_CASE("everything comes back: configuration, vocabularies, state, weights, o
   CHECK(loaded.state.loss_tokens == 77);
   CHECK(loaded.state.best_step == 20);
   CHECK(loaded.state.data_hash == 0xfedcba9876543210u);
+  for (const TrainingState& read : {loaded.state, load_state(folder / "a")}) {
+    CHECK(read.step == 40);
+    CHECK(read.loss_watch.mean == state.loss_watch.mean);
+    CHECK(read.loss_watch.least == 1.2);
+    CHECK(read.loss_watch.above == 3);
+    CHECK(read.explosions == 1);
+    CHECK(read.skipped == 7);
+    CHECK(read.skipped_in_row == 2);
+    CHECK(read.good_step == 30);
+    CHECK(read.rollbacks == 4);
+  }
   REQUIRE(loaded.state.validations.size() == 2);
   const ValidationEntry &first = loaded.state.validations[0], &second = loaded.state.validations[1];
   CHECK(first.step == 20);
@@ -309,7 +333,8 @@ TEST_CASE("a model of an absurd size is an error like any other") {
 
 TEST_CASE("a state of training that makes no sense is named") {
   CHECK(training_error([](Json&) {}) == "no error");
-  for (const char* key : {"step", "epoch", "next_batch", "loss_tokens", "best_step", "data_hash"}) {
+  for (const char* key : {"step", "epoch", "next_batch", "loss_tokens", "best_step", "data_hash", "loss_above",
+                          "explosions", "skipped", "skipped_in_row", "good_step", "rollbacks"}) {
     CAPTURE(key);
     for (const Json& value :
          {Json(-1), Json(1.5), Json("4"), Json(true), Json(nullptr), Json::array(), Json::object(), Json(1e300)}) {

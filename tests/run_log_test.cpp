@@ -47,6 +47,35 @@ TEST_CASE("lines have exactly these shapes and are in the file at once") {
                                       "\n");
 }
 
+TEST_CASE("events read back, are dropped with later steps, and rollbacks that were not saved are too") {
+  const Folder folder;
+  {
+    RunLog log(folder.log(), 0);
+    log.write(EventEntry{0, "rollback", 1, "back\nto the start"});
+    log.write(step_at(3));
+    log.write(EventEntry{4, "skipped", 1, "of \xE9.txt"});
+    log.write(EventEntry{4, "rollback", 2, "back"});
+    log.write(EventEntry{9, "skipped", 2, "later"});
+  }
+  CHECK(contains(bytes_of(folder.log()), R"({"step":0,"event":"rollback","count":1,"text":"back\nto the start"})"));
+  std::istringstream lines(bytes_of(folder.log()));
+  for (std::string line; std::getline(lines, line);) CHECK(nlohmann::json::accept(line));
+  const auto kept = [&](Index step, Index rollbacks) {
+    const std::string before = bytes_of(folder.log());
+    { const RunLog log(folder.log(), step, rollbacks); }
+    std::string text;
+    for (const EventEntry& e : read_run_log(folder.log()).events) text += e.event + std::to_string(e.count) + " ";
+    put(folder.log(), before);
+    return text;
+  };
+  CHECK(kept(9, 2) == "rollback1 skipped1 rollback2 skipped2 ");
+  CHECK(kept(8, 2) == "rollback1 skipped1 rollback2 ");
+  CHECK(kept(4, 1) == "rollback1 skipped1 ");
+  CHECK(kept(0, 1) == "rollback1 ");
+  CHECK(kept(0, 0) == "");
+  CHECK(contains(read_run_log(folder.log()).events.at(1).text, ".txt"));
+}
+
 TEST_CASE("numbers that are not finite become null, and read back as NaN") {
   const Folder folder;
   RunLog log(folder.log(), 0);

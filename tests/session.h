@@ -18,30 +18,31 @@ inline constexpr int kNoStop = 0, kStopAtOnce = 1;
 class Session {
  public:
   Session(const std::filesystem::path& folder, const Config& config, const ParallelText& train,
-          const ParallelText& valid)
+          const ParallelText& valid, const Registry& registry = standard_layers())
       : progress_(stdout, true) {
     std::filesystem::create_directories(folder);
     if (std::filesystem::exists(folder / "last.safetensors")) {
-      checkpoint_ = load_checkpoint(folder / "last.safetensors", standard_layers());
+      checkpoint_ = load_checkpoint(folder / "last.safetensors", registry);
       // The model of a checkpoint has the configuration that it was made with; a test may want another.
-      auto model = tiny_model(config);
+      auto model = tiny_model(config, registry);
       Tensor values = model->parameters().values();
       const Tensor loaded = checkpoint_.model->parameters().values();
       std::copy(loaded.values().begin(), loaded.values().end(), values.values().begin());
       checkpoint_.model = std::move(model);
     } else {
-      checkpoint_.model = tiny_model(config);
+      checkpoint_.model = tiny_model(config, registry);
     }
     trainer_ = std::make_unique<Trainer>(*checkpoint_.model, checkpoint_.state,
                                          tiny_data(*checkpoint_.model, train, valid), folder, progress_);
   }
-  Session(const std::filesystem::path& folder, const Config& config)
-      : Session(folder, config, letters(60, 5), letters(10, 6)) {}
+  Session(const std::filesystem::path& folder, const Config& config, const Registry& registry = standard_layers())
+      : Session(folder, config, letters(60, 5), letters(10, 6), registry) {}
 
   TrainingEnd finish() { return trainer_->run(kNoStop); }
   /// Makes one update and saves, as after a signal.
   TrainingEnd one_update() { return trainer_->run(kStopAtOnce); }
   Trainer& trainer() { return *trainer_; }
+  TranslationModel& model() { return *checkpoint_.model; }
   std::vector<real> parameters() {
     const Tensor values = checkpoint_.model->parameters().values();
     return {values.values().begin(), values.values().end()};
@@ -64,9 +65,12 @@ inline std::string log_without_times(const std::filesystem::path& folder) {
     text += line;
   }
   for (const ValidationEntry& e : entries.validations) {
-    std::snprintf(line, sizeof line, "%lld: %.17g %.17g %.17g %.17g %.17g %.17g\n", static_cast<long long>(e.step), e.loss,
-                  e.perplexity, e.token_accuracy, e.exact_match, e.bleu, e.chrf);
+    std::snprintf(line, sizeof line, "%lld: %.17g %.17g %.17g %.17g %.17g %.17g\n", static_cast<long long>(e.step),
+                  e.loss, e.perplexity, e.token_accuracy, e.exact_match, e.bleu, e.chrf);
     text += line;
+  }
+  for (const EventEntry& e : entries.events) {
+    text += std::to_string(e.step) + " " + e.event + " " + std::to_string(e.count) + " " + e.text + "\n";
   }
   return text;
 }

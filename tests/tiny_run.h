@@ -42,10 +42,11 @@ inline ParallelText letters(Index pairs, std::uint64_t seed, std::uint64_t short
 }
 
 /// A new model with a vocabulary of all letters.
-inline std::unique_ptr<TranslationModel> tiny_model(const Config& config) {
+inline std::unique_ptr<TranslationModel> tiny_model(const Config& config,
+                                                    const Registry& registry = standard_layers()) {
   Vocabularies vocabularies = build_vocabularies(config.data, letters(100, 1));
   return std::make_unique<TranslationModel>(config, std::move(vocabularies.source), std::move(vocabularies.target),
-                                            standard_layers());
+                                            registry);
 }
 
 inline TrainingData tiny_data(const TranslationModel& model, const ParallelText& train, const ParallelText& valid) {

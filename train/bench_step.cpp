@@ -4,8 +4,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "weft/core/clock.h"
 #include "weft/core/flops.h"
 #include "weft/core/memory.h"
 #include "weft/train/bench_batches.h"
@@ -14,8 +14,6 @@
 
 namespace weft {
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 Index peak_resident_bytes() {
   rusage usage{};

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "weft/autograd/anomaly.h"
 #include "weft/core/error.h"
 #include "weft/core/safetensors.h"
 #include "weft/data/subword_model.h"
@@ -49,6 +50,14 @@ Json to_json(const TrainingState& state) {
           {"out_of_time", state.out_of_time},
           {"held_out_hash", state.held_out_hash},
           {"data_hash", state.data_hash},
+          {"mean_loss", state.loss_watch.mean},
+          {"least_mean_loss", state.loss_watch.least},
+          {"loss_above", state.loss_watch.above},
+          {"explosions", state.explosions},
+          {"skipped", state.skipped},
+          {"skipped_in_row", state.skipped_in_row},
+          {"good_step", state.good_step},
+          {"rollbacks", state.rollbacks},
           {"validations", validations}};
 }
 
@@ -79,6 +88,16 @@ TrainingState training_state(const Json& json, const std::string& file) {
                                            ? whole(json, "held_out_hash", std::numeric_limits<std::uint64_t>::max())
                                            : 0,
                       .data_hash = whole(json, "data_hash", std::numeric_limits<std::uint64_t>::max())};
+  if (json.contains("mean_loss")) {  // older checkpoints lack these
+    state.loss_watch = {number(json, "mean_loss"), number(json, "least_mean_loss"), whole(json, "loss_above", kMost)};
+    state.explosions = whole(json, "explosions", kMost);
+    state.skipped = whole(json, "skipped", kMost);
+    state.skipped_in_row = whole(json, "skipped_in_row", kMost);
+    state.good_step = whole(json, "good_step", step);
+    state.rollbacks = whole(json, "rollbacks", kMost);
+  } else {
+    state.good_step = step;
+  }
   for (const Json& v : json.at("validations")) {
     state.validations.push_back({whole(v, "step", step), number(v, "loss"), number(v, "perplexity"),
                                  number(v, "token_accuracy"), number(v, "exact_match"), number(v, "bleu"),
@@ -96,6 +115,21 @@ const std::string& metadata(const SafetensorsFile& file, const std::string& key)
                     file.path().string(), key));
   }
   return found->second;
+}
+
+TrainingState training_state(const SafetensorsFile& file) {
+  return training_state(Json::parse(metadata(file, "weft.training")), file.path().string());
+}
+
+/// Runs `read`, with an error that names the file for metadata of other shapes.
+template <class Read>
+auto read_metadata(const std::filesystem::path& path, Read read) {
+  try {
+    return read();
+  } catch (const Json::exception& error) {
+    throw CheckpointError(
+        fmt::format("{}: its metadata are not those of a checkpoint ({})", path.string(), error.what()));
+  }
 }
 
 SafetensorsFile open(const std::filesystem::path& path) {
@@ -167,6 +201,12 @@ void read_parameters(const SafetensorsFile& file, ParameterSet& parameters) {
   }
 }
 
+/// Throws unless all numbers are finite: the last guard before a file.
+void require_finite(const std::filesystem::path& path, const std::string& name, std::span<const real> values) {
+  if (first_not_finite(values) < 0) return;
+  throw Error(fmt::format("{}: not written: {} holds a number that is not finite", path.string(), name));
+}
+
 /// Reads what training goes on with.
 void read_state(const SafetensorsFile& file, const std::string& key, std::span<real> values) {
   if (file.find(key) == nullptr) {
@@ -201,31 +241,40 @@ void save_checkpoint(const std::filesystem::path& path, TranslationModel& model,
   std::vector<Tensor> values;  // keep the views alive until written
   for (const ParameterEntry& entry : model.parameters().entries()) {
     values.push_back(model.parameters().value(entry));
+    require_finite(path, entry.name, values.back().values());
     writer.add(entry.name, lengths(entry.shape), std::as_const(values.back()).values());
   }
   if (optimizer != nullptr) {
     for (const auto& [name, buffer] : optimizer->state()) {
+      require_finite(path, "optimizer." + name, buffer);
       writer.add("optimizer." + name, {static_cast<Index>(buffer.size())}, std::span<const real>(buffer));
     }
   }
+  require_finite(path, kAverage, average);
   if (!average.empty()) writer.add(kAverage, {static_cast<Index>(average.size())}, average);
   writer.write(path);
 }
 
 Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& registry) {
   const SafetensorsFile file = open(path);
-  try {
+  return read_metadata(path, [&] {
     Config config = parse_config(metadata(file, "weft.config"), path.string() + ": weft.config");
     Checkpoint checkpoint;
-    checkpoint.state = training_state(Json::parse(metadata(file, "weft.training")), path.string());
+    checkpoint.state = training_state(file);
     auto [source, target] = vocabularies(file, config.data);
     checkpoint.model = make_model(path, std::move(config), std::move(source), std::move(target), registry);
     read_parameters(file, checkpoint.model->parameters());
     return checkpoint;
-  } catch (const Json::exception& error) {
-    throw CheckpointError(
-        fmt::format("{}: its metadata are not those of a checkpoint ({})", path.string(), error.what()));
-  }
+  });
+}
+
+TrainingState load_state(const std::filesystem::path& path) {
+  const SafetensorsFile file = open(path);
+  return read_metadata(path, [&] { return training_state(file); });
+}
+
+void load_parameters(const std::filesystem::path& path, TranslationModel& model) {
+  read_parameters(open(path), model.parameters());
 }
 
 void load_optimizer(const std::filesystem::path& path, Optimizer& optimizer) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "weft/optim/optimizer.h"
+#include "weft/train/loss_watch.h"
 #include "weft/train/run_log.h"
 #include "weft/train/translation_model.h"
 
@@ -33,17 +34,24 @@ struct TrainingState {
   bool out_of_time = false;         ///< the clock has ended the run
   std::uint64_t held_out_hash = 0;  ///< of the pairs held out of the training text; 0 if none are, or not known
   std::uint64_t data_hash = 0;      ///< of the encoded training and validation text
+  LossWatch loss_watch = {};
+  Index explosions = 0;      ///< seen by it
+  Index skipped = 0;         ///< updates left out as their numbers were not finite
+  Index skipped_in_row = 0;  ///< up to the last update
+  Index good_step = 0;       ///< of the checkpoint that a rollback leads to
+  Index rollbacks = 0;       ///< times that training went back to a checkpoint
 };
 
 /// The result by which `state.best_step` was chosen; NaN before the first validation.
 double best_score(const TrainingState& state, const std::string& metric);
 
 /// The state as the JSON object of the metadata: step, epoch, next_batch, loss_sum, loss_tokens, best_step,
-/// out_of_time, data_hash, validations.
+/// out_of_time, held_out_hash, data_hash, mean_loss, least_mean_loss, loss_above, explosions, skipped, skipped_in_row,
+/// good_step, rollbacks, validations.
 std::string training_json(const TrainingState& state);
 
 /// Writes a checkpoint, with the optimizer's state unless `optimizer` is null, and the parameters' moving average unless it
-/// is empty.
+/// is empty. Throws Error, and writes nothing, if any of their numbers is not finite.
 void save_checkpoint(const std::filesystem::path& path, TranslationModel& model, const TrainingState& state,
                      Optimizer* optimizer, std::span<const real> average = {});
 
@@ -56,6 +64,12 @@ struct Checkpoint {
 /// Reads a checkpoint back. Throws CheckpointError if it is missing, damaged or not of Weft, ConfigError if it names a
 /// layer that the registry does not know.
 Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& registry);
+
+/// Reads where training stood at a checkpoint. Throws CheckpointError as load_checkpoint does.
+TrainingState load_state(const std::filesystem::path& path);
+
+/// Reads the parameters of a checkpoint into a model of the same configuration. Throws CheckpointError if they do not fit.
+void load_parameters(const std::filesystem::path& path, TranslationModel& model);
 
 /// Reads the optimizer's state of a checkpoint. Throws CheckpointError if it has none or another kind.
 void load_optimizer(const std::filesystem::path& path, Optimizer& optimizer);

@@ -2,13 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <system_error>
 
+#include "weft/core/clock.h"
 #include "weft/core/error.h"
 #include "weft/core/file.h"
 #include "weft/train/commands.h"
@@ -36,13 +37,12 @@ volatile std::sig_atomic_t stop_signal = 0;
 
 void note_signal(int signal) { stop_signal = signal; }
 
-/// Seconds of a clock that never goes back.
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 /// Throws unless a run made with `before` may go on with `now`.
 void require_same(const Config& before, Config now, const fs::path& folder) {
   now.training.threads = before.training.threads;  // these change no result
   now.data.cache = before.data.cache;
+  now.training.on_divergence = before.training.on_divergence;  // these change nothing of what was done so far
+  now.training.detect_anomaly = before.training.detect_anomaly;
   if (!before.training.memory.empty()) now.training.batch_tokens = before.training.batch_tokens;  // was measured
   if (before.training.minutes > 0) now.training.steps = before.training.steps;                    // was measured
   const auto differences = config_differences(before, now);
@@ -120,6 +120,13 @@ std::string reason(TrainingEnd end, const TrainingState& state, const TrainingCo
                      training.patience == 1 ? "validation" : "validations in a row", training.best_metric);
 }
 
+/// What was done about numbers that were not finite; empty if nothing was.
+std::string repaired(const TrainingState& state) {
+  if (state.skipped + state.rollbacks == 0) return "";
+  return fmt::format("{} of its updates left out, {} times back to a checkpoint: see log.jsonl", state.skipped,
+                     state.rollbacks);
+}
+
 /// The command that takes this run up again.
 std::string same_command(const Arguments& arguments) {
   std::string text = "weft train " + quoted(arguments.only_positional());
@@ -182,6 +189,10 @@ int train(const Arguments& arguments, const Registry& registry) {
     require_same(checkpoint.model->config(), config, folder);
     config.training.batch_tokens = checkpoint.model->config().training.batch_tokens;
     config.training.steps = checkpoint.model->config().training.steps;
+    TrainingConfig trains = checkpoint.model->config().training;
+    trains.on_divergence = config.training.on_divergence;
+    trains.detect_anomaly = config.training.detect_anomaly;
+    checkpoint.model->set_training(trains);
     if (const auto end = training_end(checkpoint.state, config.training)) {
       progress.line(fmt::format("{} is trained to its end, step {}{}; use --fresh to train anew", folder.string(),
                                 checkpoint.state.step, reason(*end, checkpoint.state, config.training)));
@@ -263,7 +274,8 @@ int train(const Arguments& arguments, const Registry& registry) {
   progress.line("validation text  " + valid.report.summary());
   if (!resumes) warn_of_small_vocabularies(model, progress);
   Trainer trainer(model, checkpoint.state,
-                  {std::move(train.corpus), std::move(valid.corpus), std::move(valid_lines), std::move(train_in_epoch)},
+                  {std::move(train.corpus), std::move(valid.corpus), std::move(valid_lines), std::move(train_in_epoch),
+                   [&](std::span<const Index> pairs) { return text.train_places(pairs, folder / "data"); }},
                   folder, progress);
   progress.line(fmt::format("vocabulary       {} source, {} target tokens",
                             format_count(model.source_vocabulary().size()),
@@ -292,6 +304,7 @@ int train(const Arguments& arguments, const Registry& registry) {
     return 128 + stop_signal;
   }
   const fs::path best = folder / "best.safetensors";
+  if (const std::string repairs = repaired(trainer.state()); !repairs.empty()) progress.line(repairs);
   if (const std::string why = reason(end, trainer.state(), config.training); !why.empty()) {
     progress.line(fmt::format("ended at step {}{}", trainer.state().step, why));
   }

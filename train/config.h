@@ -92,6 +92,8 @@ struct TrainingConfig {
   Index keep_last = 0;
   double ema_decay = 0;
   Index samples = 3;
+  std::string on_divergence = "stop";
+  bool detect_anomaly = false;
   std::string warm_start;
   Index threads = 0;
 };

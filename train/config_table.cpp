@@ -224,6 +224,15 @@ void add_training(ConfigTable& table) {
       "Decay of a moving average of the parameters, for example 0.999, which validations and the checkpoints that they "
       "leave then have in the parameters' place; 0 for none. `last.safetensors` has both.");
   key("samples", &S::samples, {.at_least = 0}, "Translations shown at each validation.");
+  key("on_divergence", &S::on_divergence, {.one_of = {"stop", "skip", "rollback"}},
+      "What becomes of an update whose numbers are not finite: `stop` ends the run, `skip` leaves the update out, at "
+      "most "
+      "10 in a row, `rollback` goes back to the last checkpoint, on with other text at half the learning rate, at most "
+      "5 times. See [divergence.md](divergence.md).");
+  key("detect_anomaly", &S::detect_anomaly, {},
+      "Whether to look at every number of an update, results of operations and gradients alike, and treat the update "
+      "as "
+      "diverged if any is NaN or infinite, also where it never reaches the loss. Slower; changes no result.");
   key("warm_start", &S::warm_start, {},
       "Checkpoint whose parameters a new run begins with, as far as names, shapes and tokens fit; empty for none. "
       "`--from` sets it.");

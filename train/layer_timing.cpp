@@ -1,18 +1,12 @@
 #include "weft/train/layer_timing.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
+#include "weft/core/clock.h"
 #include "weft/nn/layer_trial.h"
 
 namespace weft {
-namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace
-
 std::vector<LayerTiming> time_layers(const Registry& registry, std::string_view slot,
                                      const std::vector<std::string>& names, const LayerOptions& options) {
   constexpr double kSeconds = 0.3;

@@ -174,7 +174,8 @@ std::string learning_curve_svg(const std::vector<CurveRun>& runs, const CurveOpt
   std::vector<Drawn> losses, scores;
   std::vector<std::string> legend;
   for (std::size_t r = 0; r < runs.size(); ++r) {
-    const auto& [steps, validations] = runs[r].entries;
+    const std::vector<StepEntry>& steps = runs[r].entries.steps;
+    const std::vector<ValidationEntry>& validations = runs[r].entries.validations;
     if (steps.empty() && validations.empty()) {
       throw DataError(fmt::format("{}: its log has no entries yet", runs[r].name));
     }

@@ -171,6 +171,35 @@ Part RunText::part_of(std::size_t pair) const {
   throw DataError("the training text has grown while it was being read; let nothing else write to it");
 }
 
+std::vector<std::string> RunText::train_places(std::span<const Index> pairs, const fs::path& directory) const {
+  std::vector<std::string> places(pairs.size());
+  std::size_t found = 0;
+  const auto name = [&](Index pair, const std::string& file, Index line) {
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      if (pairs[i] != pair) continue;
+      places[i] = fmt::format("{}:{}", file, line);
+      ++found;
+    }
+  };
+  if (is_task()) {
+    for (const Index pair : pairs) name(pair, (directory / "train.src").string(), pair + 1);
+    return places;
+  }
+  std::size_t read = 0;  // of all pairs, those held out too
+  Index pair = 0;
+  for (const TextFiles& files : text_files(config_, "train")) {
+    PairReader reader(files);
+    using Found = PairReader::Found;
+    for (Found line = reader.next(); line == Found::kPair || line == Found::kTooFewColumns; line = reader.next()) {
+      if (found == pairs.size()) return places;
+      if (line == Found::kTooFewColumns || (!parts_.empty() && part_of(read++) != Part::kTrain)) continue;
+      name(pair++, files.names().front(), reader.line());
+    }
+  }
+  if (found == pairs.size()) return places;
+  throw DataError("the training text has shrunk since it was read; let nothing else write to it");
+}
+
 std::uint64_t RunText::held_out_hash() const {
   std::uint64_t hash = 0;
   for (const ParallelText* text : {&valid_, &test_}) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,10 @@ class RunText {
   /// Hands out the training text in blocks, without the pairs that are held out. Throws DataError as read_blocks does, and
   /// for a file that can be read only once.
   ShortLines read_train(FunctionRef<void(const ParallelText& block)> take) const;
+  /// Where pairs of the training text, counted from 0 as read_train hands them out, stand: "FILE:LINE", for two files that
+  /// of the source. Reads the files again, so that nothing need be kept for it; a toy task's are those that write_task
+  /// puts into `directory`. Throws DataError as read_train does, and for a pair that there is not.
+  std::vector<std::string> train_places(std::span<const Index> pairs, const std::filesystem::path& directory) const;
   /// A number that stands for the pairs that are held out; 0 if none are.
   std::uint64_t held_out_hash() const;
   /// A number that changes when the files of the training text do, or their columns.

@@ -12,6 +12,7 @@
 #include "weft/core/error.h"
 #include "weft/core/file.h"
 #include "weft/core/safetensors.h"
+#include "weft/train/divergence.h"
 #include "weft/train/kept_checkpoints.h"
 
 namespace weft {
@@ -28,7 +29,7 @@ void make_run_folder(const fs::path& folder) {
 }
 
 void clean_run_folder(const fs::path& folder, const std::set<Index>& kept, bool fresh) {
-  for (const char* name : {"last.safetensors", "best.safetensors", "log.jsonl", "config.json"}) {
+  for (const char* name : {"last.safetensors", "best.safetensors", kRollbackFile, "log.jsonl", "config.json"}) {
     remove_leftovers(folder / name);
     std::error_code error;
     if (fresh) fs::remove(folder / name, error);

@@ -1,4 +1,4 @@
-// The log's two shapes of lines in one place, written and read. The JSON library prints the shortest digits
+// The log's three shapes of lines in one place, written and read. The JSON library prints the shortest digits
 // that read back as the same number, whatever the locale, and null for what is not finite.
 #include "weft/train/run_log.h"
 
@@ -54,6 +54,11 @@ ValidationEntry validation_entry(const Json& json) {
           number(scores.value("chrf", Json()))};  // which a log of an earlier version lacks
 }
 
+EventEntry event_entry(const Json& json) {
+  return {json.at("step").get<Index>(), json.at("event").get<std::string>(), json.at("count").get<Index>(),
+          json.at("text").get<std::string>()};
+}
+
 /// Adds the entry of one line to `entries` and returns its step.
 Index parse_line(const std::string& path, std::size_t line_number, const std::string& line, RunLogEntries& entries) {
   try {
@@ -61,6 +66,10 @@ Index parse_line(const std::string& path, std::size_t line_number, const std::st
     if (json.contains("validation")) {
       entries.validations.push_back(validation_entry(json));
       return entries.validations.back().step;
+    }
+    if (json.contains("event")) {
+      entries.events.push_back(event_entry(json));
+      return entries.events.back().step;
     }
     entries.steps.push_back(step_entry(json));
     return entries.steps.back().step;
@@ -79,19 +88,26 @@ RunLogEntries read_run_log(const std::string& path) {
   return entries;
 }
 
-RunLog::RunLog(std::string path, Index resume_step) : path_(std::move(path)), file_(nullptr, &std::fclose) {
-  if (resume_step > 0) keep_until(resume_step);
-  file_.reset(std::fopen(path_.c_str(), resume_step > 0 ? "ab" : "wb"));
+RunLog::RunLog(std::string path, Index resume_step, Index rollbacks)
+    : path_(std::move(path)), file_(nullptr, &std::fclose) {
+  const bool resumes = resume_step > 0 || rollbacks > 0;
+  if (resumes) keep_until(resume_step, rollbacks);
+  file_.reset(std::fopen(path_.c_str(), resumes ? "ab" : "wb"));
   if (!file_) fail(path_);
 }
 
-/// Keeps the entries up to a step.
-void RunLog::keep_until(Index last_step) {
+/// Keeps the entries up to a step and a rollback: one that was written, but not saved, is made again.
+void RunLog::keep_until(Index last_step, Index rollbacks) {
   std::string kept;
   RunLogEntries entries;
   std::size_t line_number = 0;
   for (const std::string& line : read_lines(path_)) {
+    const std::size_t events = entries.events.size();
     if (parse_line(path_, ++line_number, line, entries) > last_step) continue;
+    if (entries.events.size() > events && entries.events.back().event == "rollback" &&
+        entries.events.back().count > rollbacks) {
+      continue;
+    }
     kept += line;
     if (!entries.steps.empty()) kept_seconds_ = entries.steps.back().elapsed_seconds;
   }
@@ -120,6 +136,12 @@ void RunLog::write(const ValidationEntry& e) {
                     {"bleu", e.bleu},
                     {"chrf", e.chrf}}}}
                  .dump());
+}
+
+void RunLog::write(const EventEntry& e) {
+  // A text may hold the name of a file, which need not be UTF-8.
+  write_line(Json{{"step", e.step}, {"event", e.event}, {"count", e.count}, {"text", e.text}}.dump(
+      -1, ' ', false, Json::error_handler_t::replace));
 }
 
 void RunLog::write_line(const std::string& line) {

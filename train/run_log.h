@@ -29,10 +29,19 @@ struct ValidationEntry {
   double loss = 0, perplexity = 0, token_accuracy = 0, exact_match = 0, bleu = 0, chrf = 0;
 };
 
+/// Something that does not happen in an ordinary run.
+struct EventEntry {
+  Index step = 0;     ///< after which training goes on; of "stopped", the one that failed
+  std::string event;  ///< "stopped", "skipped", "rollback" or "explosion"
+  Index count = 0;    ///< of such events in the run so far, this one included; they count from 1
+  std::string text;   ///< for people
+};
+
 /// All entries of a log, each kind in the order written.
 struct RunLogEntries {
   std::vector<StepEntry> steps;
   std::vector<ValidationEntry> validations;
+  std::vector<EventEntry> events;
 };
 
 /// Reads a log back; null reads as NaN, and a file that does not exist as no entries.
@@ -43,20 +52,21 @@ RunLogEntries read_run_log(const std::string& path);
 class RunLog {
  public:
   /// Opens a log for a run that goes on after resume_step: entries of later steps are dropped, in one rename,
-  /// so that they do not appear twice. 0 starts an empty log. Throws Error if the file cannot be read or
+  /// so that they do not appear twice, and so are rollbacks after the first `rollbacks`. 0 and 0 start an empty log. Throws Error if the file cannot be read or
   /// written, DataError for lines that are no entries.
-  RunLog(std::string path, Index resume_step);
+  RunLog(std::string path, Index resume_step, Index rollbacks = 0);
 
   /// Appends one entry; it is in the file when this returns. Throws Error with the file's name, as on a full
   /// disk.
   void write(const StepEntry& entry);
   void write(const ValidationEntry& entry);
+  void write(const EventEntry& entry);
 
   /// The elapsed_seconds of the last entry that was kept; 0 if there is none.
   double kept_seconds() const { return kept_seconds_; }
 
  private:
-  void keep_until(Index last_step);
+  void keep_until(Index last_step, Index rollbacks);
   void write_line(const std::string& line);
 
   std::string path_;

@@ -1,11 +1,12 @@
 #include "weft/train/time_budget.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "weft/core/clock.h"
 #include "weft/optim/moving_average.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/metrics.h"
@@ -13,8 +14,6 @@
 
 namespace weft {
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 double seconds_of(Index updates, const Pace& pace, Index validate_every) {
   const double validations = std::ceil(static_cast<double>(updates) / static_cast<double>(validate_every));
@@ -33,13 +32,14 @@ double measure_update(TranslationModel& model, const Corpus& corpus, double seco
   if (config.ema_decay > 0) average.emplace(config.ema_decay, values.values());
   const BatchPlan plan(corpus, config.batch_tokens, static_cast<std::uint64_t>(config.seed));
   const auto epoch = plan.epoch(0);
+  const std::shared_ptr<const Corpus> borrowed(std::shared_ptr<const Corpus>(), &corpus);
   std::size_t next = 0;
   double began = now();
   Index done = 0;
   for (; done < kLeast || (done < kMost && now() - began < seconds); ++done) {
-    std::vector<std::vector<Index>> batches;
-    for (Index i = 0; i < config.accumulate; ++i) batches.push_back(epoch[next++ % epoch.size()]);
-    step.run_on(corpus, batches, done);
+    std::vector<BatchSentences> batches;
+    for (Index i = 0; i < config.accumulate; ++i) batches.push_back({borrowed, epoch[next++ % epoch.size()]});
+    step.run(done, batches);
     if (average) average->update(values.values(), done + 1);
     if (done == 0) began = now();  // the first takes memory from the heap and wakes threads: not counted
   }

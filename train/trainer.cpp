@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <span>
+#include <system_error>
 
+#include "weft/core/clock.h"
 #include "weft/core/error.h"
+#include "weft/core/file.h"
 #include "weft/core/memory.h"
 #include "weft/train/kept_checkpoints.h"
 #include "weft/train/translate.h"
@@ -17,9 +19,6 @@ namespace weft {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Seconds of a clock that never goes back.
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Exchanges two buffers for as long as it lives.
 class Exchanged {
@@ -50,10 +49,12 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
       state_(std::move(state)),
       data_(std::move(data)),
       folder_(std::move(folder)),
+      last_(folder_ / "last.safetensors"),
+      last_step_(state_.step),
       progress_(progress),
       step_(model),
       train_(std::make_shared<const Corpus>(std::move(data_.train))),
-      log_((folder_ / "log.jsonl").string(), state_.step),
+      log_((folder_ / "log.jsonl").string(), state_.step, state_.rollbacks),
       started_(now()) {
   begin_epoch();
   if (state_.epoch == 0) {
@@ -63,10 +64,9 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
     const Corpus& corpus = data_.train_in_epoch ? first : *train_;
     measure_epoch(corpus, plan(corpus, 0));
   }
-  const fs::path last = folder_ / "last.safetensors";
   if (state_.next_batch > static_cast<Index>(epoch_.size())) {
     throw CheckpointError(fmt::format("{}: it stands at batch {} of an epoch that has {}; use --fresh to start anew",
-                                      last.string(), state_.next_batch, epoch_.size()));
+                                      last_.string(), state_.next_batch, epoch_.size()));
   }
   const TrainingConfig& training = config();
   if (training.ema_decay > 0) {
@@ -74,13 +74,14 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
     average_.emplace(training.ema_decay, values.values());
   }
   if (state_.step > 0) {
-    load_optimizer(last, step_.optimizer());
-    if (average_) load_average(last, average_->values());
+    load_optimizer(last_, step_.optimizer());
+    if (average_) load_average(last_, average_->values());
   }
-  note_plateaus();
+  set_rate();
 }
 
-void Trainer::note_plateaus() {
+void Trainer::set_rate() {
+  step_.set_rate_factor(std::pow(kRollbackFactor, static_cast<double>(state_.rollbacks)));
   step_.set_plateaus(plateaus(state_.validations, config().best_metric, model_.config().schedule.patience));
 }
 
@@ -100,7 +101,7 @@ void Trainer::begin_epoch() {
   epoch_ = plan(*train_, state_.epoch);
 }
 
-Trainer::Sentences Trainer::next_sentences() {
+BatchSentences Trainer::next_sentences() {
   if (state_.next_batch == static_cast<Index>(epoch_.size())) {
     ++state_.epoch;
     state_.next_batch = 0;
@@ -110,26 +111,23 @@ Trainer::Sentences Trainer::next_sentences() {
 }
 
 UpdateResult Trainer::update() {
-  // Only the sentences' numbers of all batches are held at once; the loss needs the tokens of the whole update.
-  std::vector<Sentences> batches;
-  Index tokens = 0;
-  for (Index i = 0; i < config().accumulate; ++i) {
-    batches.push_back(next_sentences());
-    const auto& [corpus, sentences] = batches.back();
-    for (const Index sentence : sentences) tokens += corpus->target.length(sentence) + 1;  // with </s>
+  std::vector<BatchSentences> batches;  // only the sentences' numbers of all batches are held at once
+  for (Index i = 0; i < config().accumulate; ++i) batches.push_back(next_sentences());
+  UpdateResult result;
+  try {
+    result = step_.run(state_.step, batches);
+  } catch (const DivergenceError& divergence) {
+    return skip(divergence);
   }
-  Batch batch;
-  const UpdateResult result = step_.run(state_.step, config().accumulate, tokens, [&](Index i) -> const Batch& {
-    const auto& [corpus, sentences] = batches[static_cast<std::size_t>(i)];
-    return batch = make_batch(*corpus, sentences);
-  });
   ++state_.step;
+  state_.skipped_in_row = 0;
   if (average_) {
     const Tensor values = model_.parameters().values();
     average_->update(values.values(), state_.step);
   }
   state_.loss_sum += result.loss * static_cast<double>(result.tokens);
   state_.loss_tokens += result.tokens;
+  watch_loss(result.loss);
   return result;
 }
 
@@ -150,14 +148,8 @@ void Trainer::log(const UpdateResult& update) {
   logged_at_ = time;
 }
 
-void Trainer::require_finite_parameters() {
-  const Tensor values = model_.parameters().values();
-  const double norm = gradient_norm(values.values());
-  if (!std::isfinite(norm)) throw_diverged(state_.step, "parameters' norm", norm);
-}
-
 void Trainer::validate() {
-  require_finite_parameters();
+  require_finite();
   if (!average_) return validate_as_is();
   Tensor values = model_.parameters().values();
   const Exchanged exchanged(values.values(), average_->values());
@@ -168,7 +160,7 @@ void Trainer::validate_as_is() {
   const double began = now();
   const DecodingConfig& decoding = model_.config().decoding;
   const LossResult loss = evaluate_loss(model_, data_.valid, config().batch_tokens);
-  if (!std::isfinite(loss.loss)) throw_diverged(state_.step, "validation loss", loss.loss);
+  require_finite_validation(loss.loss);
   SearchOptions greedy = search_options(decoding);
   greedy.beam = 1;
   BleuOptions bleu;
@@ -181,13 +173,14 @@ void Trainer::validate_as_is() {
                               score(0),    score(1)};
   const double best_before = best_score(state_, config().best_metric);
   const Index best_step_before = state_.best_step;
+  state_.good_step = state_.step;  // nothing can be found amiss from here to save_last()
   state_.validations.push_back(entry);
   state_.best_step = state_.step;
   const double best = best_score(state_, config().best_metric);
   // Of equal results the last counts: its learning rate was lower.
   const bool improved = !is_better(config().best_metric, best_before, best);
   if (!improved) state_.best_step = best_step_before;
-  note_plateaus();
+  set_rate();
   log_.write(entry);
 
   progress_.line(
@@ -208,10 +201,18 @@ void Trainer::validate_as_is() {
   logged_at_ += now() - began;  // the speed counts training alone
 }
 
-void Trainer::save_last() {
-  require_finite_parameters();
-  save_checkpoint(folder_ / "last.safetensors", model_, state_, &step_.optimizer(),
+void Trainer::save_last(bool due) {
+  require_finite();
+  if (due || config().on_divergence != "rollback") {
+    state_.good_step = state_.step;
+  } else if (state_.good_step == last_step_) {
+    write_file(folder_ / kRollbackFile, read_file(last_));
+  }
+  save_checkpoint(last_, model_, state_, &step_.optimizer(),
                   average_ ? std::as_const(*average_).values() : std::span<const real>());
+  last_step_ = state_.step;
+  std::error_code ignored;  // one that is left over is not used
+  if (state_.good_step == last_step_) fs::remove(folder_ / kRollbackFile, ignored);
 }
 
 void Trainer::end_within(double seconds, double validation_seconds) {
@@ -225,23 +226,33 @@ bool Trainer::time_is_up(bool validates) const {
   return now() + 2 * longest_update_ + (validates ? 2 : 1) * ending > deadline_;
 }
 
+void Trainer::advance(const volatile int& stop) {
+  double began = now();
+  log(update());
+  longest_update_ = std::max(longest_update_, now() - began);
+  bool validates = state_.step == config().steps || state_.step % config().validate_every == 0;
+  if (state_.step < config().steps && time_is_up(validates)) validates = state_.out_of_time = true;
+  began = now();
+  if (validates) validate();
+  const bool saves = validates || (config().save_every > 0 && state_.step % config().save_every == 0);
+  if (saves || stop != 0) save_last(saves);
+  if (validates) {
+    remove_step_checkpoints(folder_, kept_steps(state_.validations, config()));
+    longest_validation_ = std::max(longest_validation_, now() - began);
+  }
+}
+
 TrainingEnd Trainer::run(const volatile int& stop) {
   started_ = logged_at_ = now();
   reset_peak_memory();
+  // The first validation may be far, and there must be something to go back to.
+  if (config().on_divergence == "rollback" && !fs::exists(last_)) save_last(true);
   std::optional<TrainingEnd> end = training_end(state_, config());
   while (!end) {
-    double began = now();
-    log(update());
-    longest_update_ = std::max(longest_update_, now() - began);
-    bool validates = state_.step == config().steps || state_.step % config().validate_every == 0;
-    if (state_.step < config().steps && time_is_up(validates)) validates = state_.out_of_time = true;
-    began = now();
-    if (validates) validate();
-    const bool saves = validates || (config().save_every > 0 && state_.step % config().save_every == 0);
-    if (saves || stop != 0) save_last();
-    if (validates) {
-      remove_step_checkpoints(folder_, kept_steps(state_.validations, config()));
-      longest_validation_ = std::max(longest_validation_, now() - began);
+    try {
+      advance(stop);
+    } catch (const DivergenceError& divergence) {
+      roll_back(divergence);
     }
     end = training_end(state_, config());
     if (!end && stop != 0) end = TrainingEnd::kStopped;

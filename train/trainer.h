@@ -8,7 +8,8 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <utility>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "weft/data/batch.h"
@@ -26,6 +27,9 @@ struct TrainingData {
   ParallelText valid_text;  ///< the lines that are translated at each validation
   /// The training text as epoch `epoch` has it, as many pairs in each; `train` serves all epochs if this is empty.
   std::function<Corpus(Index epoch)> train_in_epoch = {};
+  /// Where pairs of the training text, by Corpus::line, stand for the user, as "FILE:LINE". Without it messages give the
+  /// pairs' numbers.
+  std::function<std::vector<std::string>(std::span<const Index> pairs)> places = {};
 };
 
 /// Why run() came back: all steps are made, validations have not got better for long enough, the time is over, or it was
@@ -38,7 +42,7 @@ std::optional<TrainingEnd> training_end(const TrainingState& state, const Traini
 /// Trains a model in a run folder, from wherever `state` stands.
 class Trainer {
  public:
-  /// Files written: log.jsonl, last.safetensors, best.safetensors, and step checkpoints (see kept_checkpoints.h). With a state of step 0 the log starts anew; else the
+  /// Files written: log.jsonl, last.safetensors, best.safetensors, step checkpoints (see kept_checkpoints.h) and, at times, the one of divergence.h. With a state of step 0 the log starts anew; else the
   /// optimizer's state is read from last.safetensors. Throws CheckpointError if the state does not fit the text.
   Trainer(TranslationModel& model, TrainingState state, TrainingData data, std::filesystem::path folder,
           Progress& progress);
@@ -49,7 +53,8 @@ class Trainer {
   Index tokens_per_epoch() const { return first_epoch_tokens_; }
 
   /// Trains until training_end() gives a reason, or until `stop` is true after an update; either way `last` is saved.
-  /// Throws Error when a loss, a gradient or a parameter is not a finite number; the checkpoints then stay as they were.
+  /// No number that is not finite reaches a checkpoint: training.on_divergence says what is done about it. Throws Error
+  /// where that is to stop; the checkpoints then stay as they were.
   TrainingEnd run(const volatile int& stop);
 
   /// Has the run end, with a validation and all saved, within `seconds` from now, if it has not by then. A validation is
@@ -61,29 +66,50 @@ class Trainer {
   double elapsed_seconds() const;
 
  private:
-  /// Sentences of a corpus, which another epoch may have replaced meanwhile.
-  using Sentences = std::pair<std::shared_ptr<const Corpus>, std::vector<Index>>;
-
   std::vector<std::vector<Index>> plan(const Corpus& corpus, Index epoch) const;
   void measure_epoch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches);
   void begin_epoch();
-  Sentences next_sentences();
+  BatchSentences next_sentences();
+  /// Makes an update and all that is due after it.
+  void advance(const volatile int& stop);
   UpdateResult update();
   void log(const UpdateResult& update);
-  void require_finite_parameters();
   /// Validates with the moving average, if there is one, in the place of the parameters.
   void validate();
   void validate_as_is();
-  void save_last();
-  void note_plateaus();
+  /// Saves what a run goes on from. `due` says that each run like this one saves after this step, whether it was stopped
+  /// there or not; others are no place to roll back to, or a stop would change what follows.
+  void save_last(bool due);
+  /// Sets what the learning rate depends on beside the step.
+  void set_rate();
   bool time_is_up(bool validates) const;
+
+  // trainer_recovery.cpp
+  /// Throws DivergenceError unless all that a checkpoint would hold is finite.
+  void require_finite();
+  /// Throws DivergenceError for a validation loss that is not finite.
+  void require_finite_validation(double loss);
+  /// Tells of a divergence in full.
+  std::string account(const DivergenceError& divergence) const;
+  std::string batch_line(const DivergenceError& divergence) const;
+  /// Leaves an update out, or throws on.
+  UpdateResult skip(const DivergenceError& divergence);
+  /// Goes back to the last checkpoint, or throws Error with the account.
+  void roll_back(const DivergenceError& divergence);
+  bool may_roll_back() const;
+  /// The checkpoint that a rollback leads to.
+  std::filesystem::path way_back() const;
+  /// Looks at the loss of an update that was made.
+  void watch_loss(double loss);
+  void note(const char* event, Index count, const std::string& text);
 
   const TrainingConfig& config() const { return model_.config().training; }
 
   TranslationModel& model_;
   TrainingState state_;
   TrainingData data_;
-  std::filesystem::path folder_;
+  std::filesystem::path folder_, last_;  // last_: last.safetensors there
+  Index last_step_;                      // that it holds; of no meaning before it is there
   Progress& progress_;
   TrainingStep step_;
   std::shared_ptr<const Corpus> train_;    // of epoch state_.epoch
