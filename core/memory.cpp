@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
 #include <limits>
 #include <mutex>
+#include <new>
 
 #include "weft/core/error.h"
 
@@ -38,18 +38,28 @@ std::size_t class_of(std::size_t bytes) {
   return (power - 8) * 4 + (quarters - 4);
 }
 
-/// Memory from the heap; for a large block in pages of 2 MiB where the system has them, which spares the CPU much looking up
-/// of addresses. What does not fill such a page stays in small ones, of which only those in use take memory.
+constexpr std::size_t kLargePage = std::size_t{2} << 20;
+
+bool in_large_pages(std::size_t bytes) { return bytes >= 2 * kLargePage; }
+
+std::align_val_t heap_alignment(std::size_t bytes) {
+  return std::align_val_t{in_large_pages(bytes) ? kLargePage : kAlignment};
+}
+
+/// Memory from the heap, null if there is none; for a large block in pages of 2 MiB where the system has them, which spares
+/// the CPU much looking up of addresses. What does not fill such a page stays in small ones, of which only those in use take
+/// memory. It is operator new's, so that a program that replaces that one, as tests do, has all of the heap in hand.
 void* take_from_heap(std::size_t bytes) {
-  constexpr std::size_t kLargePage = std::size_t{2} << 20;
-  if (bytes < 2 * kLargePage) return std::aligned_alloc(kAlignment, bytes);
-  void* block = nullptr;
-  if (::posix_memalign(&block, kLargePage, bytes) != 0) return nullptr;
+  void* block = ::operator new(bytes, heap_alignment(bytes), std::nothrow);
 #ifdef MADV_HUGEPAGE
-  ::madvise(block, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);  // a wish: without it all works as well
+  if (block != nullptr && in_large_pages(bytes)) {
+    ::madvise(block, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);  // a wish: without it all works as well
+  }
 #endif
   return block;
 }
+
+void give_to_heap(void* block, std::size_t bytes) { ::operator delete(block, heap_alignment(bytes)); }
 
 class Pool {
  public:
@@ -88,7 +98,7 @@ class Pool {
         Header* header = first;
         first = header->next;
         statistics_.reserved_bytes -= static_cast<Index>(header->bytes);
-        std::free(header);
+        give_to_heap(header, header->bytes + kAlignment);
       }
     }
   }
