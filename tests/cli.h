@@ -70,8 +70,16 @@ inline pid_t start(const Words& words, int in, int out, int err, const Words& va
   posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+  posix_spawnattr_t attributes;  // signals that are ignored here, as under nohup, are not ignored there
+  posix_spawnattr_init(&attributes);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) sigaddset(&signals, signal);
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t child = 0;
-  REQUIRE(posix_spawn(&child, WEFT_BINARY, &actions, nullptr, argv.data(), environment.data()) == 0);
+  REQUIRE(posix_spawn(&child, WEFT_BINARY, &actions, &attributes, argv.data(), environment.data()) == 0);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return child;
 }
