@@ -316,8 +316,8 @@ Command train_command() {
   return {
       {"train",
        "CONFIG",
-       "Train a model as a configuration says. The same command again goes on where the run stopped; Ctrl-C saves "
-       "first.",
+       "Train a model as a configuration says. The same command again goes on where the run stopped; Ctrl-C, SIGTERM "
+       "and SIGHUP save first.",
        {{"set", "KEY=VALUE", "Override a key of the configuration; may be repeated."},
         {"minutes", "M",
          "Fit the run into M minutes: measure the speed, choose the number of steps, end by the clock in any case."},

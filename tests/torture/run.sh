@@ -28,7 +28,7 @@ make_run() {
   "optimizer": {"learning_rate": 0.01},
   "schedule": {"warmup_steps": 20},
   "training": {"steps": 90, "batch_tokens": 150, "accumulate": 2, "validate_every": 7, "save_every": 3, "log_every": 2,
-               "ema_decay": 0.9, "patience": 4, "keep_best": 3, "keep_last": 2, "best_metric": "bleu", "samples": 0,
+               "ema_decay": 0.9, "patience": 4, "keep_best": 3, "keep_last": 2, "samples": 0,
                "threads": 1}
 }
 JSON
