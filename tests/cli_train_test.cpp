@@ -242,6 +242,13 @@ TEST_CASE("a run whose lines cannot be printed trains to its end and then fails"
   }
   CHECK(bytes_of(workplace() / "err").starts_with(lost + "Broken pipe)"));
   CHECK(bytes_of("piped/last.safetensors") == undisturbed());
+  {
+    const Descriptor err(workplace() / "err", O_WRONLY | O_CREAT | O_TRUNC);
+    CHECK(wait_for(start(copy_run("silent"), -1, -1, err)) == 1);  // no file of the run gets what is printed
+  }
+  CHECK(bytes_of(workplace() / "err").starts_with(lost + "Bad file descriptor)"));
+  CHECK(bytes_of("silent/last.safetensors") == undisturbed());
+  check_log_is_whole("silent");
 }
 
 TEST_CASE("a file that may not grow ends the run with one line; what was saved stays, and the run goes on") {
@@ -358,6 +365,13 @@ TEST_CASE("a second training in the same folder is refused") {
   check_refused(words, {"another weft train is at work there"});
   CHECK(bytes_of("straight/last.safetensors") == undisturbed());
   ::close(folder);
+  // Nothing there is even read, as it may be about to change.
+  fs::create_directory("held");
+  put("held/last.safetensors", "not yet whole");
+  const int held = ::open("held", O_RDONLY | O_DIRECTORY);
+  REQUIRE(::flock(held, LOCK_EX | LOCK_NB) == 0);
+  check_refused(copy_run("held"), {"another weft train is at work there"});
+  ::close(held);
 }
 
 TEST_CASE("a run that lost its best checkpoint says so and begins a new one") {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -89,11 +90,10 @@ int fail(const char* text, int code) {
 
 /// A little memory that is given up when there is none left, so that there is some to end with: destructors of the JSON
 /// library take memory and cannot fail.
-void* reserve = nullptr;
+std::atomic<void*> reserve{nullptr};
 
 void give_up_reserve() {
-  std::free(reserve);
-  reserve = nullptr;
+  std::free(reserve.exchange(nullptr));
   throw std::bad_alloc();
 }
 
@@ -130,7 +130,7 @@ int run(int argc, const char* const* argv, const Registry& registry) {
   std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that would exceed the limit on its size
   hold_standard_streams();
   constexpr std::size_t kReserve = 64 << 10;
-  reserve = std::malloc(kReserve);
+  std::free(reserve.exchange(std::malloc(kReserve)));
   std::set_new_handler(give_up_reserve);
   std::set_terminate(end_without_memory);
   try {
