@@ -13,6 +13,7 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file_calls.h"
+#include "weft/core/folder.h"
 
 namespace weft {
 namespace {
@@ -45,6 +46,7 @@ std::string reason(int error) { return std::generic_category().message(error); }
   if (error == ENOENT || error == ENOTDIR) mend = "create its folder first";
   if (error == ENOSPC || error == EDQUOT) mend = "free some space or choose another disk";
   if (error == EACCES || error == EPERM || error == EROFS) mend = "choose a folder that you may write to";
+  if (error == EFBIG) mend = "raise the limit on the size of files (ulimit -f)";
   throw Error(fmt::format("{}: cannot be written: {} ({}); {}", path.string(), reason(error), step, mend));
 }
 
@@ -65,17 +67,26 @@ class Descriptor {
   int file_;
 };
 
-/// A file that is removed at the end. If it was renamed by then, nothing of its name is left to remove.
+/// A file that is removed at the end. If it was renamed by then, nothing of its name is left to remove. Takes no memory,
+/// which could fail after the file was made.
 class Temporary {
  public:
-  explicit Temporary(fs::path path) : path_(std::move(path)) {}
+  explicit Temporary(const fs::path& path) : path_(path) {}
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
   ~Temporary() { file_calls().unlink(path_.c_str()); }
 
  private:
-  fs::path path_;
+  const fs::path& path_;
 };
+
+void write_all(int file, const fs::path& path, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = uninterrupted([&] { return file_calls().write(file, bytes.data(), bytes.size()); });
+    if (count <= 0) fail_writing(path, "write", count < 0 ? errno : ENOSPC);
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
 
 }  // namespace
 
@@ -146,29 +157,23 @@ void InputFile::read_at(std::uint64_t offset, std::span<std::byte> to) const {
 
 void FileWriter::write(std::span<const std::byte> bytes) {
   if (buffer_.size() + bytes.size() > kBufferBytes) flush();
-  if (bytes.size() <= kBufferBytes) {
-    buffer_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.size() <= kBufferBytes) {
+    buffer_.append(text);
     return;
   }
-  write_now(bytes);
-}
-
-void FileWriter::write_now(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = uninterrupted([&] { return file_calls().write(file_, bytes.data(), bytes.size()); });
-    if (count <= 0) fail_writing(path_, "write", count < 0 ? errno : ENOSPC);
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-  }
+  write_all(file_, path_, text);
 }
 
 void FileWriter::flush() {
-  write_now(std::as_bytes(std::span(buffer_)));
+  write_all(file_, path_, buffer_);
   buffer_.clear();
 }
 
 void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> write) {
   std::error_code error;
   const fs::path resolved = fs::canonical(path, error);
+  if (error && error != std::errc::no_such_file_or_directory) fail_writing(path, "find", error.value());
   const fs::path target = error ? path : resolved;
   if (fs::exists(target, error) && !fs::is_regular_file(target, error)) {
     throw Error(fmt::format("{}: cannot be written: it is a folder or a device; name a file", path.string()));
@@ -186,8 +191,10 @@ void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> 
   write(writer);
   writer.flush();
   if (uninterrupted([&] { return file_calls().fsync(file.get()); }) != 0) fail_writing(path, "fsync", errno);
-  if (file.close() != 0) fail_writing(path, "close", errno);
-  if (file_calls().rename(beside.c_str(), target.c_str()) != 0) fail_writing(path, "rename", errno);
+  if (file.close() != 0 && errno != EINTR) fail_writing(path, "close", errno);  // interrupted, but on the disk
+  if (uninterrupted([&] { return file_calls().rename(beside.c_str(), target.c_str()); }) != 0) {
+    fail_writing(path, "rename", errno);
+  }
   // From here on the new file is in place; what can still fail is that the disk knows. Some file systems have
   // no fsync for folders and say EINVAL.
   if (uninterrupted([&] { return file_calls().fsync(folder.get()); }) != 0 && errno != EINVAL) {
@@ -199,16 +206,24 @@ void write_file(const fs::path& path, std::string_view bytes) {
   write_file_atomically(path, [&](FileWriter& writer) { writer.write(bytes); });
 }
 
+AppendedFile::AppendedFile(const fs::path& path, bool emptied) : path_(path) {
+  Descriptor file(path_, O_WRONLY | O_CREAT | O_APPEND | (emptied ? O_TRUNC : 0));
+  if (file.get() < 0) fail_writing(path_, "open", errno);
+  file_ = file.release();
+}
+
+AppendedFile::~AppendedFile() { file_calls().close(file_); }
+
+void AppendedFile::write(std::string_view text) { write_all(file_, path_, text); }
+
 void remove_leftovers(const fs::path& path) {
   const std::string stem = path.filename().string() + ".";
   const std::string_view suffix = ".tmp";
-  std::error_code error;
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  for (fs::directory_iterator i(parent, error), end; !error && i != end; i.increment(error)) {
-    const std::string name = i->path().filename().string();
+  for (const std::string& name : names_in(parent)) {
     if (name.size() <= stem.size() + suffix.size() || !name.starts_with(stem) || !name.ends_with(suffix)) continue;
     const auto digits = std::string_view(name).substr(stem.size(), name.size() - stem.size() - suffix.size());
-    if (digits.find_first_not_of("0123456789") == digits.npos) file_calls().unlink(i->path().c_str());
+    if (digits.find_first_not_of("0123456789") == digits.npos) file_calls().unlink((parent / name).c_str());
   }
 }
 

@@ -54,7 +54,6 @@ class FileWriter {
  private:
   friend void write_file_atomically(const std::filesystem::path&, FunctionRef<void(FileWriter&)>);
   FileWriter(const std::filesystem::path& path, int file) : path_(path), file_(file) {}
-  void write_now(std::span<const std::byte> bytes);
   void flush();
 
   const std::filesystem::path& path_;
@@ -73,6 +72,24 @@ void write_file_atomically(const std::filesystem::path& path, FunctionRef<void(F
 
 /// Does the same for bytes that are at hand.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
+
+/// A file that grows at its end. What write() took is in the file when it returns, so a kill or a full disk cuts short
+/// no more than what is being written.
+class AppendedFile {
+ public:
+  /// Opens the file and makes it if it is missing; `emptied` drops what it holds. Throws Error if that fails.
+  AppendedFile(const std::filesystem::path& path, bool emptied);
+  AppendedFile(const AppendedFile&) = delete;
+  AppendedFile& operator=(const AppendedFile&) = delete;
+  ~AppendedFile();
+
+  /// Adds text at the end. Throws Error if not all of it can be written.
+  void write(std::string_view text);
+
+ private:
+  std::filesystem::path path_;
+  int file_;
+};
 
 /// Removes the temporaries that processes killed while writing `path` left beside it. To be called only where
 /// no other process writes that path.

@@ -8,9 +8,9 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <mutex>
+#include <new>
 
 #include "weft/core/error.h"
 
@@ -46,11 +46,11 @@ constexpr std::size_t kMapped = std::numeric_limits<std::size_t>::max();  // the
 constexpr std::size_t kMapped = 256 * 1024;
 #endif
 
-/// Memory from the heap, or for a block of kMapped and more from the system, to which it then goes back: the heap would keep
+/// Memory from operator new, which tests replace to have it fail, or for a block of kMapped and more from the system, to which it then goes back: the heap would keep
 /// what was freed in pieces. Large blocks lie in pages of 2 MiB where the system has them, which spares the CPU much looking
 /// up of addresses. What does not fill such a page stays in small ones, of which only those in use take memory.
 void* take_from_system(std::size_t bytes) {
-  if (bytes < kMapped) return std::aligned_alloc(kAlignment, bytes);
+  if (bytes < kMapped) return ::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow);
   constexpr std::size_t kLargePage = std::size_t{2} << 20;
   const std::size_t spare = bytes < 2 * kLargePage ? 0 : kLargePage;
   void* const mapped = ::mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -70,7 +70,7 @@ void* take_from_system(std::size_t bytes) {
 
 void give_to_system(void* block, std::size_t bytes) {
   if (bytes < kMapped) {
-    std::free(block);
+    ::operator delete(block, std::align_val_t{kAlignment});
   } else {
     ::munmap(block, bytes);
   }

@@ -153,7 +153,12 @@ SafetensorsHeader parse_safetensors_header(const std::filesystem::path& path, co
 
 std::string format_safetensors_header(const SafetensorsHeader& header) {
   try {
-    std::string text = fmt::format(R"({{"{}":{})", kMetadataKey, json(header.metadata).dump());
+    // Strings alone are left to the JSON library: to destroy one of its objects takes memory, and cannot fail.
+    std::string text;
+    for (const auto& [key, value] : header.metadata) {
+      text += fmt::format("{}{}:{}", text.empty() ? "" : ",", json(key).dump(), json(value).dump());
+    }
+    text = fmt::format(R"({{"{}":{{{}}})", kMetadataKey, text);
     for (const SafetensorsEntry& entry : header.entries) {
       text += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", json(entry.name).dump(),
                           entry.dtype, fmt::join(entry.shape, ","), entry.begin, entry.end);

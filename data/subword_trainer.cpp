@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <exception>
 #include <functional>
+#include <new>
 #include <unordered_map>
 
 #include "weft/core/error.h"
@@ -143,6 +144,8 @@ std::string train_subwords(Texts texts, const SubwordOptions& options) {
   try {
     const auto status = sentencepiece::SentencePieceTrainer::Train(trainer_options(options), &lines, &bytes);
     if (!status.ok()) problem = status.error_message();
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     problem = error.what();
   }

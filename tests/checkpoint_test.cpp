@@ -16,6 +16,7 @@
 #include "tiny_run.h"
 #include "weft/core/error.h"
 #include "weft/core/safetensors.h"
+#include "weft/train/run_files.h"
 
 using namespace weft;
 using Json = nlohmann::ordered_json;
@@ -32,6 +33,7 @@ TrainingState some_state() {
                       .best_step = 20,
                       .out_of_time = true,
                       .data_hash = 0xfedcba9876543210u,
+                      .file_hashes = {0xfedcba9876543211u, 0},
                       .loss_watch = {1.234567890123456, 1.2, 3},
                       .explosions = 1,
                       .skipped = 7,
@@ -194,6 +196,7 @@ TEST_CASE("everything comes back: configuration, vocabularies, state, weights, o
     CHECK(read.good_step == 30);
     CHECK(read.rollbacks == 4);
   }
+  CHECK(loaded.state.file_hashes == state.file_hashes);
   REQUIRE(loaded.state.validations.size() == 2);
   const ValidationEntry &first = loaded.state.validations[0], &second = loaded.state.validations[1];
   CHECK(first.step == 20);
@@ -271,6 +274,34 @@ TEST_CASE("a file that is missing, a folder, cut, altered or foreign is refused 
   CHECK(load_error(path) != "no error");
   put(path, good);
   CHECK_NOTHROW(load_checkpoint(path, standard_layers()));
+}
+
+TEST_CASE("files of a run that changed are named: text, validation text and subword models") {
+  const TemporaryFolder folder;
+  Config config = tiny_config();
+  DataConfig& data = config.data;
+  data.train = {{folder.write("train.src", "a\n").string(), folder.write("train.trg", "b\n").string(), "", 1, 2},
+                {"", "", folder.write("more.tsv", "a\tb\n").string(), 1, 2}};
+  data.valid_source = folder.write("valid.src", "c\n").string();
+  data.valid_target = folder.write("valid.trg", "d\n").string();
+  data.target_subword_model = folder.write("target.model", "e").string();
+  const std::vector<std::string> names = run_files(data);
+  CHECK(names.size() == 6);
+  const std::vector<std::uint64_t> before = run_file_hashes(data);
+  REQUIRE(before.size() == names.size());
+  for (const std::uint64_t hash : before) CHECK(hash != 0);
+  CHECK_NOTHROW(require_same_files(data, before, "run"));
+  for (const std::string& name : names) {
+    const std::string bytes = bytes_of(name);
+    put(name, bytes + "x");
+    CHECK_THROWS_SAYING(require_same_files(data, before, "run"),
+                        "run: changed since this run began: " + name + "; restore what was there, or use --fresh",
+                        DataError);
+    CHECK_NOTHROW(require_same_files(data, {}, "run"));  // of an older checkpoint
+    put(name, bytes);
+  }
+  std::filesystem::remove(data.target_subword_model);  // the checkpoint has it
+  CHECK_NOTHROW(require_same_files(data, before, "run"));
 }
 
 TEST_CASE("a safetensors file that is no checkpoint of Weft is refused") {
@@ -353,6 +384,11 @@ TEST_CASE("a state of training that makes no sense is named") {
   CHECK(contains(training_error([](Json& t) { t["validations"][0]["step"] = 41; }), "step is 41"));
   CHECK(contains(training_error([](Json& t) { t["validations"][0]["bleu"] = "good"; }), "not those of a checkpoint"));
   CHECK(contains(training_error([](Json& t) { t["validations"][0].erase("loss"); }), "not those of a checkpoint"));
+  for (const Json& value :
+       {Json::array({-1}), Json::array({"1"}), Json::array({nullptr}), Json::object({{"a", 1.5}})}) {
+    CHECK(contains(training_error([&](Json& t) { t["file_hashes"] = value; }), "file_hashes is "));
+  }
+  CHECK(training_error([](Json& t) { t.erase("file_hashes"); }) == "no error");             // of an earlier version
   CHECK(training_error([](Json& t) { t["validations"][0].erase("chrf"); }) == "no error");  // of an earlier version
   CHECK(contains(changed_error([](Contents& c) { c.metadata["weft.training"] = "[1]"; }), "not those of a checkpoint"));
   CHECK(contains(changed_error([](Contents& c) { c.metadata["weft.training"] = "{\"step\":\n\x01"; }),

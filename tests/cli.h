@@ -46,7 +46,7 @@ inline const TemporaryFolder& workplace() {
   return place.folder;
 }
 
-/// Starts weft with these descriptors as its standard streams, and variables such as "OMP_NUM_THREADS=1"
+/// Starts weft with these descriptors as its standard streams, none for a negative one, and variables such as "OMP_NUM_THREADS=1"
 /// besides ours.
 inline pid_t start(const Words& words, int in, int out, int err, const Words& variables = {}) {
   workplace();
@@ -67,11 +67,24 @@ inline pid_t start(const Words& words, int in, int out, int err, const Words& va
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+  const int streams[] = {in, out, err};
+  for (int i = 0; i < 3; ++i) {
+    if (streams[i] < 0) {
+      posix_spawn_file_actions_addclose(&actions, i);
+    } else {
+      posix_spawn_file_actions_adddup2(&actions, streams[i], i);
+    }
+  }
+  posix_spawnattr_t attributes;  // signals that are ignored here, as under nohup, are not ignored there
+  posix_spawnattr_init(&attributes);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) sigaddset(&signals, signal);
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t child = 0;
-  REQUIRE(posix_spawn(&child, WEFT_BINARY, &actions, nullptr, argv.data(), environment.data()) == 0);
+  REQUIRE(posix_spawn(&child, WEFT_BINARY, &actions, &attributes, argv.data(), environment.data()) == 0);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return child;
 }

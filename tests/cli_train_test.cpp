@@ -3,9 +3,14 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
+
+#include "cli_stream.h"
+#include "weft/train/stop_signal.h"
 
 using namespace weft::cli;
 using weft::bytes_of;
@@ -53,6 +58,38 @@ void wait_for_lines(const std::string& folder, std::size_t lines) {
   for (int i = 0; i < 20'000 && log_lines(folder) < lines; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   REQUIRE(log_lines(folder) >= lines);
+}
+
+/// Has programs that are started find files limited to so many bytes, until the end of its life.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    rlimit less = before_;
+    less.rlim_cur = bytes;
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &less) == 0);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+/// Starts a run and stops it after so many lines of its log.
+void begin_run(const Words& words, const std::string& folder, std::size_t lines) {
+  const Background run(words);
+  wait_for_lines(folder, lines);
+  run.send(SIGTERM);
+  REQUIRE(run.wait().code == 128 + SIGTERM);
+}
+
+bool has_leftovers(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".tmp") return true;
+  }
+  return false;
 }
 
 /// Steps of a log, each once and in order.
@@ -154,7 +191,7 @@ TEST_CASE("--quiet prints nothing, and any number of threads gives the same byte
 
 TEST_CASE("a signal saves and says how to go on; the run goes on to the same bytes") {
   undisturbed();
-  for (const int signal : {SIGTERM, SIGINT}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     const std::string folder = "stopped " + std::to_string(signal);
     const Words words = copy_run(folder);
     const Background run(words);
@@ -172,6 +209,78 @@ TEST_CASE("a signal saves and says how to go on; the run goes on to the same byt
     CHECK(bytes_of(folder + "/best.safetensors") == bytes_of("straight/best.safetensors"));
     check_log_is_whole(folder);
   }
+}
+
+TEST_CASE("a signal that was ignored, as under nohup, is ignored; the others are noted") {
+  const auto before = std::signal(SIGHUP, SIG_IGN);
+  const volatile int& stop = weft::note_stop_signals();
+  std::raise(SIGHUP);
+  CHECK(stop == 0);
+  std::raise(SIGTERM);
+  CHECK(stop == SIGTERM);
+  std::signal(SIGHUP, before);
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+}
+
+TEST_CASE("a run whose lines cannot be printed trains to its end and then fails") {
+  undisturbed();
+  const std::string lost = "weft: standard output: cannot write (";
+  const Outcome full = run_weft(copy_run("full"), "", {}, "/dev/full");
+  CHECK(full.code == 1);
+  CHECK(full.err.starts_with(lost + "No space left on device); lines were lost, but the run is whole and saved"));
+  CHECK(lines_of(full.err).size() == 1);
+  CHECK(bytes_of("full/last.safetensors") == undisturbed());
+  check_log_is_whole("full");
+  CHECK(run_weft(copy_run("full"), "", {}, "/dev/full").code == 1);  // "trained to its end"
+  {
+    Pipe in, out;
+    const Descriptor err(workplace() / "err", O_WRONLY | O_CREAT | O_TRUNC);
+    const pid_t child = start(copy_run("piped"), in.ends[0], out.ends[1], err);
+    CHECK(out.read_lines(1).ends_with("\n"));
+    out.close_read();
+    CHECK(wait_for(child) == 1);
+  }
+  CHECK(bytes_of(workplace() / "err").starts_with(lost + "Broken pipe)"));
+  CHECK(bytes_of("piped/last.safetensors") == undisturbed());
+  {
+    const Descriptor err(workplace() / "err", O_WRONLY | O_CREAT | O_TRUNC);
+    CHECK(wait_for(start(copy_run("silent"), -1, -1, err)) == 1);  // no file of the run gets what is printed
+  }
+  CHECK(bytes_of(workplace() / "err").starts_with(lost + "Bad file descriptor)"));
+  CHECK(bytes_of("silent/last.safetensors") == undisturbed());
+  check_log_is_whole("silent");
+}
+
+TEST_CASE("a file that may not grow ends the run with one line; what was saved stays, and the run goes on") {
+  undisturbed();
+  const Words words = copy_run("limited") + Words{"--quiet"};
+  begin_run(words, "limited", 20);
+  const std::string last = bytes_of("limited/last.safetensors");
+  {
+    const FileSizeLimit limit(8192);
+    const Outcome outcome = run_weft(words);
+    CHECK(outcome.code == 1);
+    CAPTURE(outcome.err);
+    CHECK(lines_of(outcome.err).size() == 1);
+    CHECK(contains(outcome.err, "last.safetensors: cannot be written: File too large"));
+    CHECK(contains(outcome.err, "ulimit -f"));
+  }
+  CHECK(bytes_of("limited/last.safetensors") == last);
+  CHECK_FALSE(has_leftovers("limited"));
+  CHECK(run_weft(words).code == 0);
+  CHECK(bytes_of("limited/last.safetensors") == undisturbed());
+  CHECK(bytes_of("limited/best.safetensors") == bytes_of("straight/best.safetensors"));
+  check_log_is_whole("limited");
+}
+
+TEST_CASE("a folder that cannot be written to is refused before training") {
+  if (::geteuid() == 0) return;  // who may write anywhere
+  workplace();
+  fs::create_directory("closed");
+  fs::permissions("closed", fs::perms::owner_read | fs::perms::owner_exec);
+  check_refused(copy_run("closed/run"), {"closed/run: cannot be used as run folder (Permission denied)"});
+  check_refused(copy_run("closed"), {"closed: cannot be used as run folder (Permission denied)"});
+  fs::permissions("closed", fs::perms::owner_all);
 }
 
 TEST_CASE("a run that is killed again and again goes on each time, to the same bytes") {
@@ -219,6 +328,13 @@ TEST_CASE("step checkpoints survive kills, and go with --fresh") {
     CAPTURE(name);
     if (name.ends_with(".safetensors")) CHECK(bytes_of("keeps killed/" + name) == bytes_of("keeps/" + name));
   }
+  // A kill after the last checkpoint leaves what it made superfluous; the same command once more removes it.
+  fs::copy_file("keeps/last.safetensors", "keeps/step-20.safetensors");
+  put("keeps/last.safetensors.123.tmp", "half");
+  CHECK(contains(run_weft(copy_run("keeps") + keeping).out, "is trained to its end"));
+  std::set<std::string> cleaned;
+  for (const auto& entry : fs::directory_iterator("keeps")) cleaned.insert(entry.path().filename().string());
+  CHECK(cleaned == files);
   CHECK(run_weft(copy_run("keeps") + Words{"--fresh", "--set", "training.steps=3"}).code == 0);
   std::ptrdiff_t left = 0;
   for (const auto& entry : fs::directory_iterator("keeps")) left += entry.exists() ? 1 : 0;
@@ -249,6 +365,13 @@ TEST_CASE("a second training in the same folder is refused") {
   check_refused(words, {"another weft train is at work there"});
   CHECK(bytes_of("straight/last.safetensors") == undisturbed());
   ::close(folder);
+  // Nothing there is even read, as it may be about to change.
+  fs::create_directory("held");
+  put("held/last.safetensors", "not yet whole");
+  const int held = ::open("held", O_RDONLY | O_DIRECTORY);
+  REQUIRE(::flock(held, LOCK_EX | LOCK_NB) == 0);
+  check_refused(copy_run("held"), {"another weft train is at work there"});
+  ::close(held);
 }
 
 TEST_CASE("a run that lost its best checkpoint says so and begins a new one") {
@@ -310,15 +433,16 @@ TEST_CASE("a run whose text has changed does not go on") {
                     "--run", "changing",
                     "--set", "data.train_source=changing.src",
                     "--set", "data.train_target=changing.trg"};
-  {
-    const Background run(words);
-    wait_for_lines("changing", 3);
-    run.send(SIGTERM);
-    REQUIRE(run.wait().code == 128 + SIGTERM);
-  }
-  put("changing.src", bytes_of("changing.src") + "a b\n");
-  put("changing.trg", bytes_of("changing.trg") + "a b\n");
-  check_refused(words, {"changing: the text is not the one that this run began with", "--fresh"});
+  begin_run(words, "changing", 3);
+  const std::string source = bytes_of("changing.src"), target = bytes_of("changing.trg");
+  put("changing.src", source + "a b\n");
+  check_refused(words, {"changing: changed since this run began: changing.src; restore what was there", "--fresh"});
+  put("changing.trg", target + "a b\n");
+  check_refused(words, {"changing.src, changing.trg;"});
+  // A word that is as unknown as the one before is another text all the same.
+  put("changing.src", source);
+  put("changing.trg", target.substr(0, target.size() - 2) + "?\n");
+  check_refused(words, {"changed since this run began: changing.trg;"});
   CHECK(run_weft(words + Words{"--fresh"}).code == 0);
 }
 

@@ -144,6 +144,21 @@ TEST_CASE("resuming drops later steps and a line that was cut short") {
   CHECK(bytes_of(folder.log()).empty());
 }
 
+TEST_CASE("the memory is the most of all sessions, not of the last") {
+  const Folder folder;
+  { RunLog(folder.log(), 0).write(step_at(10)); }
+  RunLog log(folder.log(), 10);
+  StepEntry less = step_at(20), more = step_at(30);
+  less.peak_bytes -= 1;
+  more.peak_bytes += 1;
+  log.write(less);
+  log.write(more);
+  const RunLogEntries read = read_run_log(folder.log());
+  REQUIRE(read.steps.size() == 3);
+  CHECK(read.steps[1].peak_bytes == step_at(10).peak_bytes);
+  CHECK(read.steps[2].peak_bytes == more.peak_bytes);
+}
+
 TEST_CASE("a log that is not there has no entries, and resuming starts it") {
   const Folder folder;
   CHECK(read_run_log(folder.log()).steps.empty());
@@ -164,9 +179,10 @@ TEST_CASE("a line that is no entry is named") {
 
 TEST_CASE("a full disk and a folder that is not there are errors that name the file") {
   if (fs::exists("/dev/full")) {
-    CHECK_THROWS_SAYING(RunLog("/dev/full", 0).write(StepEntry{}), "/dev/full: cannot write: ", Error);
+    CHECK_THROWS_SAYING(RunLog("/dev/full", 0).write(StepEntry{}), "/dev/full: cannot be written: No space left",
+                        Error);
   }
   const Folder folder;
   const std::string missing = (folder / "none" / "log.jsonl").string();
-  CHECK_THROWS_SAYING(RunLog(missing, 0), missing + ": cannot write: ", Error);
+  CHECK_THROWS_SAYING(RunLog(missing, 0), missing + ": cannot be written: ", Error);
 }

@@ -111,6 +111,34 @@ TEST_CASE("a run killed after more updates than were saved makes them again") {
   CHECK(log_without_times(killed.path()) == log_without_times(straight.path()));
 }
 
+TEST_CASE("a run that goes on makes the text of the epoch it stands in, and of none before") {
+  const TemporaryFolder folder;
+  const Config config = tiny_config({"training.steps=30"});
+  std::vector<Index> made;
+  const auto train = [&](int stop, int updates) {
+    Progress progress(stdout, true);
+    Checkpoint checkpoint;
+    if (fs::exists(folder / "last.safetensors")) {
+      checkpoint = load_checkpoint(folder / "last.safetensors", standard_layers());
+    } else {
+      checkpoint.model = tiny_model(config);
+    }
+    TrainingData data = tiny_data(*checkpoint.model, letters(60, 5), letters(10, 6));
+    data.train_in_epoch = [&, text = data.train](Index epoch) {
+      made.push_back(epoch);
+      return text;
+    };
+    Trainer trainer(*checkpoint.model, checkpoint.state, std::move(data), folder.path(), progress);
+    for (int i = 0; i < updates; ++i) trainer.run(stop);
+    return trainer.state().epoch;
+  };
+  const Index epoch = train(kStopAtOnce, 16);
+  REQUIRE(epoch >= 2);
+  made.clear();
+  CHECK(train(kStopAtOnce, 1) == epoch);
+  CHECK(made == std::vector<Index>{epoch});
+}
+
 TEST_CASE("elapsed time goes on where the log left it") {
   const TemporaryFolder folder;
   {
@@ -124,6 +152,22 @@ TEST_CASE("elapsed time goes on where the log left it") {
   CHECK(session.trainer().elapsed_seconds() >= before);
   session.one_update();
   CHECK(read_run_log((folder / "log.jsonl").string()).steps.at(2).elapsed_seconds > before);
+}
+
+TEST_CASE("a time budget counts the start of each session, and those before") {
+  const TemporaryFolder folder;
+  const Config config = tiny_config({"training.log_every=1", "training.steps=2000"});
+  {
+    Session session(folder.path(), config);
+    session.trainer().end_within(1e6, 0, 1000);
+    CHECK(session.one_update() == TrainingEnd::kStopped);
+  }
+  CHECK(read_run_log((folder / "log.jsonl").string()).steps.at(0).elapsed_seconds >= 1000);
+  Session session(folder.path(), config);
+  session.trainer().end_within(1500, 0, 600);  // 1000 then, 600 now
+  CHECK(session.finish() == TrainingEnd::kOutOfTime);
+  CHECK(session.trainer().state().step == 2);
+  CHECK(read_run_log((folder / "log.jsonl").string()).steps.at(1).elapsed_seconds >= 1600);
 }
 
 TEST_CASE("accumulating k batches equals one batch of k") {

@@ -1,6 +1,7 @@
 #include "weft/train/checkpoint.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -13,6 +14,7 @@
 #include "weft/core/safetensors.h"
 #include "weft/data/subword_model.h"
 #include "weft/train/base64.h"
+#include "weft/train/json_text.h"
 #include "weft/train/validation_history.h"
 
 namespace weft {
@@ -30,37 +32,6 @@ std::vector<Index> lengths(const Shape& shape) {
   return lengths;
 }
 
-Json to_json(const TrainingState& state) {
-  Json validations = Json::array();
-  for (const ValidationEntry& v : state.validations) {
-    validations.push_back({{"step", v.step},
-                           {"loss", v.loss},
-                           {"perplexity", v.perplexity},
-                           {"token_accuracy", v.token_accuracy},
-                           {"exact_match", v.exact_match},
-                           {"bleu", v.bleu},
-                           {"chrf", v.chrf}});
-  }
-  return {{"step", state.step},
-          {"epoch", state.epoch},
-          {"next_batch", state.next_batch},
-          {"loss_sum", state.loss_sum},
-          {"loss_tokens", state.loss_tokens},
-          {"best_step", state.best_step},
-          {"out_of_time", state.out_of_time},
-          {"held_out_hash", state.held_out_hash},
-          {"data_hash", state.data_hash},
-          {"mean_loss", state.loss_watch.mean},
-          {"least_mean_loss", state.loss_watch.least},
-          {"loss_above", state.loss_watch.above},
-          {"explosions", state.explosions},
-          {"skipped", state.skipped},
-          {"skipped_in_row", state.skipped_in_row},
-          {"good_step", state.good_step},
-          {"rollbacks", state.rollbacks},
-          {"validations", validations}};
-}
-
 double number(const Json& json, const char* key) {
   return json.at(key).is_null() ? kNotANumber : json.at(key).get<double>();
 }
@@ -74,6 +45,7 @@ TrainingState training_state(const Json& json, const std::string& file) {
     }
     return value.get<decltype(most)>();
   };
+  constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
   constexpr Index kMost = Index{1} << 53;  // sums of two are an Index still
   const Index step = whole(json, "step", kMost);
   TrainingState state{.step = step,
@@ -84,10 +56,13 @@ TrainingState training_state(const Json& json, const std::string& file) {
                       .validations = {},
                       .best_step = whole(json, "best_step", step),
                       .out_of_time = json.value("out_of_time", false),  // older checkpoints have none
-                      .held_out_hash = json.contains("held_out_hash")
-                                           ? whole(json, "held_out_hash", std::numeric_limits<std::uint64_t>::max())
-                                           : 0,
-                      .data_hash = whole(json, "data_hash", std::numeric_limits<std::uint64_t>::max())};
+                      .held_out_hash = json.contains("held_out_hash") ? whole(json, "held_out_hash", kAny) : 0,
+                      .data_hash = whole(json, "data_hash", kAny)};
+  if (json.contains("file_hashes")) {
+    for (const Json& hash : json.at("file_hashes")) {
+      state.file_hashes.push_back(whole(Json{{"file_hashes", hash}}, "file_hashes", kAny));
+    }
+  }
   if (json.contains("mean_loss")) {  // older checkpoints lack these
     state.loss_watch = {number(json, "mean_loss"), number(json, "least_mean_loss"), whole(json, "loss_above", kMost)};
     state.explosions = whole(json, "explosions", kMost);
@@ -170,8 +145,8 @@ std::pair<Vocabulary, Vocabulary> vocabularies(const SafetensorsFile& file, cons
 
 void set_vocabularies(SafetensorsWriter& writer, const Vocabulary& source, const Vocabulary& target) {
   if (source.subwords() == nullptr) {
-    writer.set_metadata("weft.source_vocabulary", Json(source.tokens()).dump());
-    writer.set_metadata("weft.target_vocabulary", Json(target.tokens()).dump());
+    writer.set_metadata("weft.source_vocabulary", json_strings(source.tokens()));
+    writer.set_metadata("weft.target_vocabulary", json_strings(target.tokens()));
     return;
   }
   const std::string &first = source.subwords()->bytes(), &second = target.subwords()->bytes();
@@ -225,7 +200,21 @@ double best_score(const TrainingState& state, const std::string& metric) {
   return kNotANumber;
 }
 
-std::string training_json(const TrainingState& state) { return to_json(state).dump(); }
+std::string training_json(const TrainingState& state) {
+  std::string validations;
+  for (const ValidationEntry& v : state.validations) {
+    if (!validations.empty()) validations += ',';
+    validations += fmt::format(R"({{"step":{},{}}})", v.step, json_scores(v));
+  }
+  return fmt::format(
+      R"({{"step":{},"epoch":{},"next_batch":{},"loss_sum":{},"loss_tokens":{},"best_step":{},"out_of_time":{},)"
+      R"("held_out_hash":{},"data_hash":{},"file_hashes":[{}],"mean_loss":{},"least_mean_loss":{},"loss_above":{},)"
+      R"("explosions":{},"skipped":{},"skipped_in_row":{},"good_step":{},"rollbacks":{},"validations":[{}]}})",
+      state.step, state.epoch, state.next_batch, json_number(state.loss_sum), state.loss_tokens, state.best_step,
+      state.out_of_time, state.held_out_hash, state.data_hash, fmt::join(state.file_hashes, ","),
+      json_number(state.loss_watch.mean), json_number(state.loss_watch.least), state.loss_watch.above, state.explosions,
+      state.skipped, state.skipped_in_row, state.good_step, state.rollbacks, validations);
+}
 
 void save_checkpoint(const std::filesystem::path& path, TranslationModel& model, const TrainingState& state,
                      Optimizer* optimizer, std::span<const real> average) {

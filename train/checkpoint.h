@@ -34,6 +34,7 @@ struct TrainingState {
   bool out_of_time = false;         ///< the clock has ended the run
   std::uint64_t held_out_hash = 0;  ///< of the pairs held out of the training text; 0 if none are, or not known
   std::uint64_t data_hash = 0;      ///< of the encoded training and validation text
+  std::vector<std::uint64_t> file_hashes = {};  ///< of run_files() when the run began; none in older checkpoints
   LossWatch loss_watch = {};
   Index explosions = 0;      ///< seen by it
   Index skipped = 0;         ///< updates left out as their numbers were not finite
@@ -46,8 +47,8 @@ struct TrainingState {
 double best_score(const TrainingState& state, const std::string& metric);
 
 /// The state as the JSON object of the metadata: step, epoch, next_batch, loss_sum, loss_tokens, best_step,
-/// out_of_time, held_out_hash, data_hash, mean_loss, least_mean_loss, loss_above, explosions, skipped, skipped_in_row,
-/// good_step, rollbacks, validations.
+/// out_of_time, held_out_hash, data_hash, file_hashes, mean_loss, least_mean_loss, loss_above, explosions, skipped,
+/// skipped_in_row, good_step, rollbacks, validations.
 std::string training_json(const TrainingState& state);
 
 /// Writes a checkpoint, with the optimizer's state unless `optimizer` is null, and the parameters' moving average unless it

@@ -1,12 +1,18 @@
 #include "weft/train/cli.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <new>
 
 #include "weft/core/error.h"
 #include "weft/core/omp_threads.h"
@@ -66,6 +72,47 @@ int dispatch(const std::vector<std::string>& words, const Registry& registry) {
   throw ConfigError(fmt::format("\"{}\" is not a verb{}; see weft --help", words[0], suggestion(words[0], verbs)));
 }
 
+/// Takes the places of standard streams that are closed, so that no file that is opened later gets what is printed. They
+/// are opened the wrong way round: using them stays an error.
+void hold_standard_streams() {
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(file, F_GETFD) >= 0) continue;
+    (void)::open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // takes the lowest that is free
+  }
+}
+
+/// Says why the program fails; takes no memory, which may be what is missing.
+int fail(const char* text, int code) {
+  std::fputs("weft: ", stderr);
+  std::fputs(text, stderr);
+  std::fputs("\n", stderr);
+  return code;
+}
+
+/// A little memory that is given up when there is none left, so that there is some to end with: destructors of the JSON
+/// library take memory and cannot fail.
+std::atomic<void*> reserve{nullptr};
+
+void give_up_reserve() {
+  std::free(reserve.exchange(nullptr));
+  throw std::bad_alloc();
+}
+
+constexpr const char* kOutOfMemory = "out of memory; use a smaller model or smaller batches";
+
+/// Where even that is not enough: the process ends as after any error.
+void end_without_memory() {
+  const char* text = "an exception where none can be handled";
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    text = kOutOfMemory;
+  } catch (...) {
+  }
+  fail(text, 1);
+  std::_Exit(1);
+}
+
 }  // namespace
 
 void print(const std::string& text) {
@@ -85,22 +132,24 @@ void use_threads(const Arguments& arguments, Index configured) {
 
 int run(int argc, const char* const* argv, const Registry& registry) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error like any other
-  const auto fail = [](const std::exception& error, int code) {
-    fmt::print(stderr, "weft: {}\n", error.what());
-    return code;
-  };
+  std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that would exceed the limit on its size
+  hold_standard_streams();
+  constexpr std::size_t kReserve = 64 << 10;
+  std::free(reserve.exchange(std::malloc(kReserve)));
+  std::set_new_handler(give_up_reserve);
+  std::set_terminate(end_without_memory);
   try {
     return dispatch({argv + std::min(argc, 1), argv + argc}, registry);
   } catch (const ConfigError& error) {
-    return fail(error, 2);
+    return fail(error.what(), 2);
   } catch (const DataError& error) {
-    return fail(error, 2);
+    return fail(error.what(), 2);
   } catch (const CheckpointError& error) {
-    return fail(error, 2);
+    return fail(error.what(), 2);
   } catch (const std::bad_alloc&) {
-    return fail(Error("out of memory; use a smaller model or smaller batches"), 1);
+    return fail(kOutOfMemory, 1);
   } catch (const std::exception& error) {
-    return fail(error, 1);
+    return fail(error.what(), 1);
   }
 }
 

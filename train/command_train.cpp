@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <system_error>
 
@@ -20,7 +20,9 @@
 #include "weft/train/memory_forecast.h"
 #include "weft/train/output_file.h"
 #include "weft/train/run_data.h"
+#include "weft/train/run_files.h"
 #include "weft/train/run_folder.h"
+#include "weft/train/stop_signal.h"
 #include "weft/train/text_format.h"
 #include "weft/train/time_budget.h"
 #include "weft/train/trainer.h"
@@ -32,10 +34,6 @@ namespace weft {
 namespace {
 
 namespace fs = std::filesystem;
-
-volatile std::sig_atomic_t stop_signal = 0;
-
-void note_signal(int signal) { stop_signal = signal; }
 
 /// Throws unless a run made with `before` may go on with `now`.
 void require_same(const Config& before, Config now, const fs::path& folder) {
@@ -170,6 +168,14 @@ std::string choose_steps(TranslationModel& model, Config& config, const Corpus& 
   return line;
 }
 
+/// Ends the command: as a failure if lines were lost on the way, now that the run's work is saved.
+int finished(Progress& progress) {
+  progress.finish();
+  if (progress.error() == 0) return 0;
+  throw Error(fmt::format("standard output: cannot write ({}); lines were lost, but the run is whole and saved",
+                          std::strerror(progress.error())));
+}
+
 int train(const Arguments& arguments, const Registry& registry) {
   const double began = now();
   const fs::path config_file = arguments.only_positional();
@@ -183,10 +189,14 @@ int train(const Arguments& arguments, const Registry& registry) {
   const fs::path last = folder / "last.safetensors";
   Checkpoint checkpoint;
   std::error_code no_folder;  // make_run_folder says why
+  // Held before anything is read: another process may be about to replace it.
+  std::optional<FolderLock> lock;
+  if (fs::is_directory(folder, no_folder)) lock.emplace(folder);
   const bool resumes = !arguments.has("fresh") && fs::exists(last, no_folder);
   if (resumes) {
     checkpoint = load_checkpoint(last, registry);
     require_same(checkpoint.model->config(), config, folder);
+    require_same_files(config.data, checkpoint.state.file_hashes, folder.string());
     config.training.batch_tokens = checkpoint.model->config().training.batch_tokens;
     config.training.steps = checkpoint.model->config().training.steps;
     TrainingConfig trains = checkpoint.model->config().training;
@@ -194,9 +204,10 @@ int train(const Arguments& arguments, const Registry& registry) {
     trains.detect_anomaly = config.training.detect_anomaly;
     checkpoint.model->set_training(trains);
     if (const auto end = training_end(checkpoint.state, config.training)) {
+      clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), false);
       progress.line(fmt::format("{} is trained to its end, step {}{}; use --fresh to train anew", folder.string(),
                                 checkpoint.state.step, reason(*end, checkpoint.state, config.training)));
-      return 0;
+      return finished(progress);
     }
   }
 
@@ -225,12 +236,13 @@ int train(const Arguments& arguments, const Registry& registry) {
   const std::uint64_t hash = content_hash(train.corpus) ^ (content_hash(valid.corpus) << 1);
   if (resumes && checkpoint.state.data_hash != hash) {
     throw DataError(
-        fmt::format("{}: the text is not the one that this run began with; restore it, or use --fresh to start "
-                    "anew",
+        fmt::format("{}: the text does not give the tokens that this run began with; restore it, or use --fresh to "
+                    "start anew",
                     folder.string()));
   }
   checkpoint.state.data_hash = hash;
   checkpoint.state.held_out_hash = text.held_out_hash();
+  if (!resumes) checkpoint.state.file_hashes = run_file_hashes(config.data);
   ParallelText valid_lines = first_lines(valid_text, config.training.validation_sentences);
   ParallelText train_text;
   std::function<Corpus(Index)> train_in_epoch;
@@ -262,7 +274,13 @@ int train(const Arguments& arguments, const Registry& registry) {
 
   // Nothing was written up to here: a mistake in what was given leaves no trace and costs no earlier run.
   make_run_folder(folder);
-  const FolderLock lock(folder);
+  if (!lock) {
+    lock.emplace(folder);
+    if (fs::exists(last, no_folder)) {
+      throw DataError(fmt::format("{}: another weft train began there meanwhile; the same command goes on from it",
+                                  folder.string()));
+    }
+  }
   clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), arguments.has("fresh"));
   if (!resumes) {
     text.write_task(folder / "data");
@@ -291,11 +309,9 @@ int train(const Arguments& arguments, const Registry& registry) {
   if (resumes) progress.line(fmt::format("going on after step {} of {}", checkpoint.state.step, last.string()));
 
   if (config.training.minutes > 0) {
-    const double spent = now() - began + (resumes ? trainer.elapsed_seconds() : 0);
-    trainer.end_within(60 * config.training.minutes - spent, validation_seconds);
+    trainer.end_within(60 * config.training.minutes, validation_seconds, now() - began);
   }
-  std::signal(SIGINT, note_signal);
-  std::signal(SIGTERM, note_signal);
+  const volatile int& stop_signal = note_stop_signals();
   const TrainingEnd end = trainer.run(stop_signal);
   progress.finish();
   if (end == TrainingEnd::kStopped) {
@@ -312,7 +328,7 @@ int train(const Arguments& arguments, const Registry& registry) {
                             format_duration(trainer.elapsed_seconds()), best.string(), trainer.state().best_step,
                             config.training.best_metric, best_score(trainer.state(), config.training.best_metric)));
   progress.line(fmt::format("next: weft evaluate {0}, or: weft translate {0}", best.string()));
-  return 0;
+  return finished(progress);
 }
 
 }  // namespace
@@ -321,8 +337,8 @@ Command train_command() {
   return {
       {"train",
        "CONFIG",
-       "Train a model as a configuration says. The same command again goes on where the run stopped; Ctrl-C saves "
-       "first.",
+       "Train a model as a configuration says. The same command again goes on where the run stopped; Ctrl-C, SIGTERM "
+       "and SIGHUP save first.",
        {{"set", "KEY=VALUE", "Override a key of the configuration; may be repeated."},
         {"minutes", "M",
          "Fit the run into M minutes: measure the speed, choose the number of steps, end by the clock in any case."},

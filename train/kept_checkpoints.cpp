@@ -11,6 +11,7 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/core/folder.h"
 #include "weft/train/validation_history.h"
 
 namespace weft {
@@ -51,15 +52,15 @@ std::set<Index> kept_steps(std::span<const ValidationEntry> validations, const T
 }
 
 void remove_step_checkpoints(const fs::path& folder, const std::set<Index>& kept) {
-  std::set<Index> found;  // collected first: a folder that changes while it is read may be read wrongly
-  std::error_code error;
-  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
-    if (const auto step = step_of(i->path().filename().string())) found.insert(*step);
+  std::set<Index> found;
+  for (const std::string& name : names_in(folder)) {
+    if (const auto step = step_of(name)) found.insert(*step);
   }
   for (const Index step : found) {
     const fs::path path = step_checkpoint(folder, step);
     remove_leftovers(path);
     if (kept.count(step) > 0) continue;
+    std::error_code error;
     fs::remove(path, error);
     if (error) throw Error(fmt::format("{}: cannot remove ({})", path.string(), error.message()));
   }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <vector>
@@ -101,28 +102,28 @@ void Progress::update(const ProgressState& state) {
 
 void Progress::line(std::string_view text) {
   if (quiet_) return;
-  const bool redraw = drawn_;
-  if (redraw) std::fputs("\r\x1b[K", out_);
-  fmt::print(out_, "{}\n", text);
-  if (redraw) draw();
-  std::fflush(out_);
+  put(fmt::format("{}{}\n", drawn_ ? "\r\x1b[K" : "", text));
+  if (drawn_) draw();
 }
 
 void Progress::finish() {
   if (!drawn_) return;
   draw();  // the last state may have come too soon after the one before
-  std::fputc('\n', out_);
-  std::fflush(out_);
+  put("\n");
   drawn_ = false;
 }
 
 void Progress::draw() {
   // The last column stays free: writing into it makes some terminals wrap.
   const std::string text = format_progress(state_, terminal_width(out_) - 1);
-  fmt::print(out_, "\r{}\x1b[K", text);
-  std::fflush(out_);
+  put(fmt::format("\r{}\x1b[K", text));
   drawn_ = true;
   next_draw_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+}
+
+void Progress::put(std::string_view text) {
+  if (error_ != 0) return;
+  if (std::fwrite(text.data(), 1, text.size(), out_) != text.size() || std::fflush(out_) != 0) error_ = errno;
 }
 
 }  // namespace weft

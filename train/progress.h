@@ -28,7 +28,8 @@ std::string format_progress(const ProgressState& state, Index width);
 /// Reports the progress of training on a stream.
 ///
 /// On a terminal the line is redrawn in place, at most ten times a second. Elsewhere a line is printed for
-/// each step that log_every divides, and for the last. `quiet` prints nothing at all.
+/// each step that log_every divides, and for the last. `quiet` prints nothing at all. A stream that takes no more, full or
+/// closed, is no reason to stop training: what comes then is dropped, and error() says so.
 class Progress {
  public:
   /// out must outlive this object.
@@ -46,14 +47,19 @@ class Progress {
   /// Leaves the last state standing as an ordinary line. Does nothing the second time.
   void finish();
 
+  /// The errno of the first line that could not be written; 0 if all could.
+  int error() const { return error_; }
+
  private:
   void draw();
+  void put(std::string_view text);
 
   std::FILE* const out_;
   const bool quiet_;
   const bool live_;
   const Index log_every_;
   ProgressState state_;
+  int error_ = 0;
   bool drawn_ = false;  // a live line is on the screen and the cursor is in it
   std::chrono::steady_clock::time_point next_draw_;
 };

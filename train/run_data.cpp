@@ -9,6 +9,7 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/data/file_hash.h"
 #include "weft/data/subword_model.h"
 #include "weft/data/subword_trainer.h"
 #include "weft/data/text_hash.h"
@@ -22,19 +23,6 @@ namespace fs = std::filesystem;
 void append(const ParallelText& block, ParallelText& text) {
   text.source.insert(text.source.end(), block.source.begin(), block.source.end());
   text.target.insert(text.target.end(), block.target.begin(), block.target.end());
-}
-
-/// Mixes the bytes of a file into a hash.
-std::uint64_t file_hash(const std::string& name, std::uint64_t hash) {
-  const InputFile file(name);
-  std::string bytes;
-  constexpr std::uint64_t kPiece = 1 << 20;
-  for (std::uint64_t at = 0; at < file.size(); at += bytes.size()) {
-    bytes.resize(static_cast<std::size_t>(std::min(kPiece, file.size() - at)));
-    file.read_at(at, std::as_writable_bytes(std::span(bytes)));
-    hash = text_hash(bytes, hash);
-  }
-  return mix_hash(hash, file.size());
 }
 
 using Lines = std::span<const std::string>;

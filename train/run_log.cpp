@@ -1,11 +1,9 @@
-// The log's three shapes of lines in one place, written and read. The JSON library prints the shortest digits
-// that read back as the same number, whatever the locale, and null for what is not finite.
+// The log's three shapes of lines in one place, written and read.
 #include "weft/train/run_log.h"
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -13,17 +11,12 @@
 #include <utility>
 
 #include "weft/core/error.h"
-#include "weft/core/file.h"
+#include "weft/train/json_text.h"
 
 namespace weft {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-[[noreturn]] void fail(const std::string& path) {
-  throw Error(fmt::format("{}: cannot write: {}; see that its folder can be written and the disk is not full", path,
-                          std::strerror(errno)));
-}
 
 /// The complete lines of a file, with their ends; what follows the last one was cut short. None without a file.
 std::vector<std::string> read_lines(const std::string& path) {
@@ -81,6 +74,12 @@ Index parse_line(const std::string& path, std::size_t line_number, const std::st
 
 }  // namespace
 
+std::string json_scores(const ValidationEntry& e) {
+  return fmt::format(R"("loss":{},"perplexity":{},"token_accuracy":{},"exact_match":{},"bleu":{},"chrf":{})",
+                     json_number(e.loss), json_number(e.perplexity), json_number(e.token_accuracy),
+                     json_number(e.exact_match), json_number(e.bleu), json_number(e.chrf));
+}
+
 RunLogEntries read_run_log(const std::string& path) {
   RunLogEntries entries;
   std::size_t line_number = 0;
@@ -88,12 +87,10 @@ RunLogEntries read_run_log(const std::string& path) {
   return entries;
 }
 
-RunLog::RunLog(std::string path, Index resume_step, Index rollbacks)
-    : path_(std::move(path)), file_(nullptr, &std::fclose) {
+RunLog::RunLog(std::string path, Index resume_step, Index rollbacks) : path_(std::move(path)) {
   const bool resumes = resume_step > 0 || rollbacks > 0;
   if (resumes) keep_until(resume_step, rollbacks);
-  file_.reset(std::fopen(path_.c_str(), resumes ? "ab" : "wb"));
-  if (!file_) fail(path_);
+  file_ = std::make_unique<AppendedFile>(path_, !resumes);
 }
 
 /// Keeps the entries up to a step and a rollback: one that was written, but not saved, is made again.
@@ -109,45 +106,30 @@ void RunLog::keep_until(Index last_step, Index rollbacks) {
       continue;
     }
     kept += line;
-    if (!entries.steps.empty()) kept_seconds_ = entries.steps.back().elapsed_seconds;
+    if (entries.steps.empty()) continue;
+    kept_seconds_ = entries.steps.back().elapsed_seconds;
+    kept_bytes_ = entries.steps.back().peak_bytes;
   }
   write_file(path_, kept);
 }
 
 void RunLog::write(const StepEntry& e) {
-  write_line(Json{{"step", e.step},
-                  {"epoch", e.epoch},
-                  {"loss", e.loss},
-                  {"learning_rate", e.learning_rate},
-                  {"grad_norm", e.grad_norm},
-                  {"tokens_per_second", e.tokens_per_second},
-                  {"peak_bytes", e.peak_bytes},
-                  {"elapsed_seconds", e.elapsed_seconds}}
-                 .dump());
+  write_line(fmt::format(
+      R"({{"step":{},"epoch":{},"loss":{},"learning_rate":{},"grad_norm":{},"tokens_per_second":{},"peak_bytes":{},)"
+      R"("elapsed_seconds":{}}})",
+      e.step, e.epoch, json_number(e.loss), json_number(e.learning_rate), json_number(e.grad_norm),
+      json_number(e.tokens_per_second), std::max(e.peak_bytes, kept_bytes_), json_number(e.elapsed_seconds)));
 }
 
 void RunLog::write(const ValidationEntry& e) {
-  write_line(Json{{"step", e.step},
-                  {"validation",
-                   {{"loss", e.loss},
-                    {"perplexity", e.perplexity},
-                    {"token_accuracy", e.token_accuracy},
-                    {"exact_match", e.exact_match},
-                    {"bleu", e.bleu},
-                    {"chrf", e.chrf}}}}
-                 .dump());
+  write_line(fmt::format(R"({{"step":{},"validation":{{{}}}}})", e.step, json_scores(e)));
 }
 
 void RunLog::write(const EventEntry& e) {
-  // A text may hold the name of a file, which need not be UTF-8.
-  write_line(Json{{"step", e.step}, {"event", e.event}, {"count", e.count}, {"text", e.text}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace));
+  write_line(fmt::format(R"({{"step":{},"event":{},"count":{},"text":{}}})", e.step, json_string(e.event), e.count,
+                         json_string(e.text)));
 }
 
-void RunLog::write_line(const std::string& line) {
-  const std::string text = line + "\n";
-  const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
-  if (!written || std::fflush(file_.get()) != 0) fail(path_);
-}
+void RunLog::write_line(std::string line) { file_->write(line += '\n'); }
 
 }  // namespace weft

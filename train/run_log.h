@@ -3,11 +3,11 @@
 // dropped.
 #pragma once
 
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "weft/core/file.h"
 #include "weft/core/types.h"
 
 namespace weft {
@@ -19,7 +19,7 @@ struct StepEntry {
   double learning_rate = 0;
   double grad_norm = 0;          ///< before clipping
   double tokens_per_second = 0;  ///< target tokens
-  Index peak_bytes = 0;          ///< of tensor memory
+  Index peak_bytes = 0;          ///< of tensor memory, the most in any session so far
   double elapsed_seconds = 0;
 };
 
@@ -44,6 +44,9 @@ struct RunLogEntries {
   std::vector<EventEntry> events;
 };
 
+/// The scores as members of a JSON object, without its braces; null for what is not finite.
+std::string json_scores(const ValidationEntry& entry);
+
 /// Reads a log back; null reads as NaN, and a file that does not exist as no entries.
 /// Throws DataError with file and line for a line that is no entry, Error if the file cannot be read.
 RunLogEntries read_run_log(const std::string& path);
@@ -67,11 +70,12 @@ class RunLog {
 
  private:
   void keep_until(Index last_step, Index rollbacks);
-  void write_line(const std::string& line);
+  void write_line(std::string line);
 
   std::string path_;
   double kept_seconds_ = 0;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  Index kept_bytes_ = 0;
+  std::unique_ptr<AppendedFile> file_;
 };
 
 }  // namespace weft

@@ -57,13 +57,6 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
       log_((folder_ / "log.jsonl").string(), state_.step, state_.rollbacks),
       started_(now()) {
   begin_epoch();
-  if (state_.epoch == 0) {
-    measure_epoch(*train_, epoch_);
-  } else {
-    const Corpus first = data_.train_in_epoch ? data_.train_in_epoch(0) : Corpus{};
-    const Corpus& corpus = data_.train_in_epoch ? first : *train_;
-    measure_epoch(corpus, plan(corpus, 0));
-  }
   if (state_.next_batch > static_cast<Index>(epoch_.size())) {
     throw CheckpointError(fmt::format("{}: it stands at batch {} of an epoch that has {}; use --fresh to start anew",
                                       last_.string(), state_.next_batch, epoch_.size()));
@@ -91,9 +84,8 @@ std::vector<std::vector<Index>> Trainer::plan(const Corpus& corpus, Index epoch)
   return BatchPlan(corpus, config().batch_tokens, static_cast<std::uint64_t>(config().seed)).epoch(epoch);
 }
 
-void Trainer::measure_epoch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches) {
-  first_epoch_batches_ = static_cast<Index>(batches.size());
-  first_epoch_tokens_ = static_cast<Index>(corpus.source.tokens.size() + corpus.target.tokens.size());
+Index Trainer::tokens_per_epoch() const {
+  return static_cast<Index>(train_->source.tokens.size() + train_->target.tokens.size());
 }
 
 void Trainer::begin_epoch() {
@@ -215,8 +207,9 @@ void Trainer::save_last(bool due) {
   if (state_.good_step == last_step_) fs::remove(folder_ / kRollbackFile, ignored);
 }
 
-void Trainer::end_within(double seconds, double validation_seconds) {
-  deadline_ = now() + seconds;
+void Trainer::end_within(double seconds, double validation_seconds, double spent) {
+  deadline_ = now() + seconds - log_.kept_seconds() - spent;
+  spent_ = spent;
   longest_validation_ = validation_seconds;
 }
 
@@ -243,7 +236,8 @@ void Trainer::advance(const volatile int& stop) {
 }
 
 TrainingEnd Trainer::run(const volatile int& stop) {
-  started_ = logged_at_ = now();
+  logged_at_ = now();
+  started_ = logged_at_ - spent_;
   reset_peak_memory();
   // The first validation may be far, and there must be something to go back to.
   if (config().on_divergence == "rollback" && !fs::exists(last_)) save_last(true);

@@ -47,19 +47,20 @@ class Trainer {
   Trainer(TranslationModel& model, TrainingState state, TrainingData data, std::filesystem::path folder,
           Progress& progress);
 
-  /// The batches of the first epoch.
-  Index batches_per_epoch() const { return first_epoch_batches_; }
-  /// The tokens of the first epoch, source and target together, without specials.
-  Index tokens_per_epoch() const { return first_epoch_tokens_; }
+  /// The batches of the epoch that training stands in.
+  Index batches_per_epoch() const { return static_cast<Index>(epoch_.size()); }
+  /// The tokens of the epoch that training stands in, source and target together, without specials.
+  Index tokens_per_epoch() const;
 
   /// Trains until training_end() gives a reason, or until `stop` is true after an update; either way `last` is saved.
   /// No number that is not finite reaches a checkpoint: training.on_divergence says what is done about it. Throws Error
   /// where that is to stop; the checkpoints then stay as they were.
   TrainingEnd run(const volatile int& stop);
 
-  /// Has the run end, with a validation and all saved, within `seconds` from now, if it has not by then. A validation is
-  /// expected to take `validation_seconds` until one has been seen.
-  void end_within(double seconds, double validation_seconds);
+  /// Has the run end, with a validation and all saved, `seconds` after its start, if it has not by then, where earlier
+  /// sessions count as far as the log has them and this one has taken `spent` so far, which elapsed_seconds() then counts. A
+  /// validation is expected to take `validation_seconds` until one has been seen.
+  void end_within(double seconds, double validation_seconds, double spent = 0);
 
   const TrainingState& state() const { return state_; }
   /// The time of training so far, that of earlier sessions with it as far as the log has it.
@@ -67,7 +68,6 @@ class Trainer {
 
  private:
   std::vector<std::vector<Index>> plan(const Corpus& corpus, Index epoch) const;
-  void measure_epoch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches);
   void begin_epoch();
   BatchSentences next_sentences();
   /// Makes an update and all that is due after it.
@@ -114,9 +114,9 @@ class Trainer {
   TrainingStep step_;
   std::shared_ptr<const Corpus> train_;    // of epoch state_.epoch
   std::vector<std::vector<Index>> epoch_;  // its batches
-  Index first_epoch_batches_ = 0, first_epoch_tokens_ = 0;
-  std::optional<MovingAverage> average_;  // with training.ema_decay
+  std::optional<MovingAverage> average_;   // with training.ema_decay
   RunLog log_;
+  double spent_ = 0;  // before run()
   double started_ = 0;
   double logged_at_ = 0;
   double deadline_ = std::numeric_limits<double>::infinity();

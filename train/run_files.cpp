@@ -1,0 +1,54 @@
+#include "weft/train/run_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "weft/core/error.h"
+#include "weft/data/file_hash.h"
+#include "weft/train/run_data.h"
+
+namespace weft {
+
+std::vector<std::string> run_files(const DataConfig& config) {
+  std::vector<std::string> names;
+  if (config.task.empty()) {
+    for (const char* split : {"train", "valid"}) {
+      for (const TextFiles& files : text_files(config, split)) {
+        for (const std::string& name : files.names()) names.push_back(name);
+      }
+    }
+  }
+  for (const std::string* model : {&config.subword_model, &config.source_subword_model, &config.target_subword_model}) {
+    if (!model->empty()) names.push_back(*model);
+  }
+  return names;
+}
+
+std::vector<std::uint64_t> run_file_hashes(const DataConfig& config) {
+  std::vector<std::uint64_t> hashes;
+  for (const std::string& name : run_files(config)) {
+    std::error_code error;
+    const bool regular = std::filesystem::is_regular_file(name, error);
+    hashes.push_back(regular ? std::max<std::uint64_t>(1, file_hash(name)) : 0);
+  }
+  return hashes;
+}
+
+void require_same_files(const DataConfig& config, std::span<const std::uint64_t> before, const std::string& folder) {
+  if (before.empty()) return;
+  const std::vector<std::string> names = run_files(config);
+  const std::vector<std::uint64_t> now = run_file_hashes(config);
+  std::string changed;
+  for (std::size_t i = 0; i < std::min(names.size(), before.size()); ++i) {
+    if (before[i] == now[i] || before[i] == 0 || now[i] == 0) continue;
+    changed += (changed.empty() ? "" : ", ") + names[i];
+  }
+  if (changed.empty()) return;
+  throw DataError(fmt::format(
+      "{}: changed since this run began: {}; restore what was there, or use --fresh to start anew", folder, changed));
+}
+
+}  // namespace weft
