@@ -1,6 +1,7 @@
 // A Transformer together with all it needs to read and write text.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,8 +16,10 @@ namespace weft {
 class TranslationModel {
  public:
   /// A new model with the parameters that config.training.seed gives. Throws ConfigError for an impossible shape, an
-  /// unknown layer name, or a vocabulary that does not fit the tokenizer.
-  TranslationModel(Config config, Vocabulary source, Vocabulary target, const Registry& registry);
+  /// unknown layer name, a vocabulary that does not fit the tokenizer, or a model larger than the memory of this machine.
+  /// `check`, if there is one, is given the parameters' names and shapes before memory is taken for them, and may throw.
+  TranslationModel(Config config, Vocabulary source, Vocabulary target, const Registry& registry,
+                   const std::function<void(const ParameterSet&)>& check = nullptr);
 
   const Config& config() const { return config_; }
   /// Changes what the configuration says of training, before any of it.
