@@ -93,6 +93,7 @@ std::vector<std::string> seeds() {
   std::vector<std::string> seeds{specials + letters + unigram,
                                  specials + letters + bpe,
                                  specials + letters + unigram + field(3, field(2, character_table())),
+                                 specials + letters + unigram + field(4, field(1, field(1, "ab a") + field(2, "ab a"))),
                                  specials + letters + piece("ba", 4, 0) + piece("aba", 5, -1) + bpe,
                                  specials + letters + field(2, "\x18\x01\x98\x02\x01") + bytes_too,
                                  train_subwords(texts, {"unigram", 24}),
