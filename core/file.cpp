@@ -123,7 +123,7 @@ std::string read_file(const fs::path& path) {
 }
 
 InputFile::InputFile(const fs::path& path) : path_(path), file_(-1), size_(0) {
-  Descriptor file(path, O_RDONLY);
+  Descriptor file(path, O_RDONLY | O_NONBLOCK);  // which waits for no writer of a pipe, to refuse it below
   struct stat status {};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0) fail_reading(path, errno);
   if (S_ISDIR(status.st_mode)) fail_reading(path, EISDIR);

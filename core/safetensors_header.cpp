@@ -32,77 +32,134 @@ std::optional<Index> dtype_bytes(std::string_view dtype) {
   return std::nullopt;
 }
 
-/// A header as JSON, and its tensor names in the order of the text.
-struct Parsed {
-  json object;
-  std::vector<std::string> names;
-};
+constexpr std::size_t kMostSizes = 64;  // of a shape; no program writes as many
 
-Parsed parse_json(const std::filesystem::path& path, const std::string& text) {
-  Parsed header;
-  std::vector<std::set<std::string>> keys(3);  // those seen so far in the object open at each depth
-  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-    const auto level = static_cast<std::size_t>(depth);
-    if (event == json::parse_event_t::object_start || event == json::parse_event_t::array_start) {
-      if (depth > 2) refuse(path, "its header is nested too deeply");
-      if (level + 1 < keys.size()) keys[level + 1].clear();
-    } else if (event == json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (level >= keys.size()) refuse(path, "its header is nested too deeply");
-      if (!keys[level].insert(key).second) refuse(path, fmt::format("its header has {} twice", printable(key)));
-      if (depth == 1 && key != kMetadataKey) header.names.push_back(key);
+/// Takes the parser's events one by one, so that what is kept is a small multiple of the text, whatever it nests or
+/// repeats: there is no tree of JSON values.
+class HeaderReader : public nlohmann::json_sax<json> {
+ public:
+  explicit HeaderReader(const std::filesystem::path& path) : path_(path) {}
+
+  SafetensorsHeader header;  // entries in the order of the text
+
+  bool start_object(std::size_t) override {
+    if (depth_ >= 2) refuse(path_, "its header is nested too deeply");
+    if (++depth_ == 2 && !metadata_) {
+      header.entries.push_back({name_, "", {}, 0, 0});
+      fields_.clear();
+      offsets_.clear();
     }
     return true;
-  };
-  try {
-    header.object = json::parse(text, watch);
-  } catch (const json::parse_error& error) {
-    refuse(path, fmt::format("its header is not JSON (byte {})", error.byte));
-  } catch (const json::exception&) {
-    refuse(path, "its header holds a number out of range");
   }
-  return header;
-}
-
-/// An array of whole numbers from 0 to the largest Index, or nullopt.
-std::optional<std::vector<Index>> whole_numbers(const json& value) {
-  if (!value.is_array()) return std::nullopt;
-  std::vector<Index> numbers;
-  for (const json& item : value) {
-    if (!item.is_number_unsigned()) return std::nullopt;
-    const auto number = item.get<std::uint64_t>();
-    if (number > static_cast<std::uint64_t>(std::numeric_limits<Index>::max())) return std::nullopt;
+  bool end_object() override {
+    if (depth_-- == 2 && !metadata_) finish_entry();
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    if (depth_ != 2 || metadata_) return other();
+    if (in_array_) refuse(path_, "its header is nested too deeply");
+    if (field_ == "dtype") refuse_entry("has a dtype that is not a text");
+    in_array_ = true;
+    return true;
+  }
+  bool end_array() override {
+    in_array_ = false;
+    return true;
+  }
+  bool key(std::string& text) override {
+    if (depth_ == 1) {
+      metadata_ = text == kMetadataKey;
+      if (!names_.insert(text).second) refuse_twice(text);
+      name_ = std::move(text);
+    } else if (metadata_) {
+      const auto [place, is_new] = header.metadata.try_emplace(text);
+      if (!is_new) refuse_twice(text);
+      text_ = place;
+    } else {
+      if (text != "dtype" && text != "shape" && text != "data_offsets") refuse_description();
+      if (std::count(fields_.begin(), fields_.end(), text) > 0) refuse_twice(text);
+      fields_.push_back(text);
+      field_ = std::move(text);
+    }
+    return true;
+  }
+  bool string(std::string& text) override {
+    if (depth_ != 2 || in_array_) return other();
+    if (metadata_) {
+      text_->second = std::move(text);
+    } else if (field_ == "dtype") {
+      header.entries.back().dtype = std::move(text);
+    } else {
+      return other();
+    }
+    return true;
+  }
+  bool number_unsigned(std::uint64_t number) override {
+    if (!in_array_ || number > static_cast<std::uint64_t>(std::numeric_limits<Index>::max())) return other();
+    std::vector<Index>& numbers = field_ == "shape" ? header.entries.back().shape : offsets_;
+    if (numbers.size() >= kMostSizes) refuse_entry(fmt::format("has {} with more than {} numbers", field_, kMostSizes));
     numbers.push_back(static_cast<Index>(number));
+    return true;
   }
-  return numbers;
-}
+  bool null() override { return other(); }
+  bool boolean(bool) override { return other(); }
+  bool number_integer(std::int64_t) override { return other(); }
+  bool number_float(double, const std::string&) override { return other(); }
+  bool binary(binary_t&) override { return other(); }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    constexpr int kNumberOutOfRange = 406;
+    if (error.id == kNumberOutOfRange) refuse(path_, "its header holds a number out of range");
+    refuse(path_, fmt::format("its header is not JSON (byte {})", position));
+  }
 
-SafetensorsEntry parse_entry(const std::filesystem::path& path, const std::string& name, const json& value) {
-  const auto refuse_entry = [&](std::string_view what) {
-    refuse(path, fmt::format("tensor {} {}", printable(name), what));
-  };
-  if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") ||
-      !value.contains("data_offsets")) {
-    refuse_entry("is not described by dtype, shape and data_offsets");
-  }
-  if (!value["dtype"].is_string()) refuse_entry("has a dtype that is not a text");
-  auto shape = whole_numbers(value["shape"]);
-  if (!shape) refuse_entry("has a shape that is not a list of sizes");
-  const auto offsets = whole_numbers(value["data_offsets"]);
-  if (!offsets || offsets->size() != 2 || offsets->at(0) > offsets->at(1)) {
+ private:
+  /// Refuses a value where it cannot stand.
+  [[noreturn]] bool other() const {
+    if (depth_ == 0) refuse(path_, "its header is not a JSON object");
+    if (metadata_) {
+      refuse(path_, depth_ == 1 ? "its metadata are not an object"
+                                : fmt::format("metadata {} is not a text", printable(text_->first)));
+    }
+    if (depth_ == 1) refuse_description();
+    if (field_ == "dtype") refuse_entry("has a dtype that is not a text");
+    if (field_ == "shape") refuse_entry("has a shape that is not a list of sizes");
     refuse_entry("has data_offsets that are not a begin and an end");
   }
-  SafetensorsEntry entry{name, value["dtype"], std::move(*shape), static_cast<std::uint64_t>(offsets->at(0)),
-                         static_cast<std::uint64_t>(offsets->at(1))};
-  const auto elements = checked_elements(entry.shape);
-  if (!elements) refuse_entry("has a shape too large for any file");
-  if (const auto size = dtype_bytes(entry.dtype)) {
-    const auto bytes = checked_elements({*elements, *size});
-    const bool fits = bytes && static_cast<std::uint64_t>(*bytes) == entry.end - entry.begin;
-    if (!fits) refuse_entry("has a shape that does not fit its data_offsets");
+  [[noreturn]] void refuse_description() const { refuse_entry("is not described by dtype, shape and data_offsets"); }
+  [[noreturn]] void refuse_entry(std::string_view what) const {
+    refuse(path_, fmt::format("tensor {} {}", printable(name_), what));
   }
-  return entry;
-}
+  [[noreturn]] void refuse_twice(const std::string& text) const {
+    refuse(path_, fmt::format("its header has {} twice", printable(text)));
+  }
+
+  void finish_entry() {
+    SafetensorsEntry& entry = header.entries.back();
+    if (fields_.size() != 3) refuse_description();
+    if (offsets_.size() != 2 || offsets_[0] > offsets_[1]) {
+      refuse_entry("has data_offsets that are not a begin and an end");
+    }
+    entry.begin = static_cast<std::uint64_t>(offsets_[0]);
+    entry.end = static_cast<std::uint64_t>(offsets_[1]);
+    const auto elements = checked_elements(entry.shape);
+    if (!elements) refuse_entry("has a shape too large for any file");
+    if (const auto size = dtype_bytes(entry.dtype)) {
+      const auto bytes = checked_elements({*elements, *size});
+      const bool fits = bytes && static_cast<std::uint64_t>(*bytes) == entry.end - entry.begin;
+      if (!fits) refuse_entry("has a shape that does not fit its data_offsets");
+    }
+  }
+
+  const std::filesystem::path& path_;
+  int depth_ = 0;          // objects that are open
+  bool in_array_ = false;  // of a tensor's shape or data_offsets
+  bool metadata_ = false;  // the key read last at depth 1 is that of the metadata
+  std::string name_, field_;
+  std::set<std::string> names_;
+  SafetensorsMetadata::iterator text_;
+  std::vector<std::string> fields_;  // of the tensor, as far as it was read
+  std::vector<Index> offsets_;
+};
 
 }  // namespace
 
@@ -123,19 +180,9 @@ std::optional<Index> checked_elements(const std::vector<Index>& shape) {
 std::string printable(std::string_view text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
 
 SafetensorsHeader parse_safetensors_header(const std::filesystem::path& path, const std::string& text) {
-  const Parsed parsed = parse_json(path, text);
-  if (!parsed.object.is_object()) refuse(path, "its header is not a JSON object");
-  SafetensorsHeader header;
-  if (const auto found = parsed.object.find(kMetadataKey); found != parsed.object.end()) {
-    if (!found->is_object()) refuse(path, "its metadata are not an object");
-    for (const auto& [key, value] : found->items()) {
-      if (!value.is_string()) refuse(path, fmt::format("metadata {} is not a text", printable(key)));
-      header.metadata[key] = value.get_ref<const std::string&>();
-    }
-  }
-  for (const std::string& name : parsed.names) {
-    header.entries.push_back(parse_entry(path, name, parsed.object[name]));
-  }
+  HeaderReader reader(path);
+  json::sax_parse(text, &reader);
+  SafetensorsHeader header = std::move(reader.header);
   // Stable, so that empty tensors, which share a place, keep the order of the text.
   std::stable_sort(header.entries.begin(), header.entries.end(),
                    [](const SafetensorsEntry& a, const SafetensorsEntry& b) {

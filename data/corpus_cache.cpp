@@ -132,11 +132,19 @@ EncodedText unpack(Unpacker& unpacker) {
   unpacker.require(tokens, width);
   std::vector<Index> lengths;
   lengths.reserve(sentences);
-  unpacker.numbers(sentences, 4, [&](std::uint64_t n) { lengths.push_back(static_cast<Index>(n)); });
+  std::uint64_t rows = 0;
+  unpacker.numbers(sentences, 4, [&](std::uint64_t n) {
+    lengths.push_back(static_cast<Index>(n));
+    rows += n;
+  });
+  if (rows != tokens) throw DataError("it is damaged");
   EncodedText text;
   text.rows = Ragged::of_lengths(lengths);
   text.tokens.reserve(tokens);
-  unpacker.numbers(tokens, width, [&](std::uint64_t n) { text.tokens.push_back(static_cast<TokenId>(n)); });
+  unpacker.numbers(tokens, width, [&](std::uint64_t n) {
+    if (n > static_cast<std::uint64_t>(std::numeric_limits<TokenId>::max())) throw DataError("it is damaged");
+    text.tokens.push_back(static_cast<TokenId>(n));
+  });
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "weft/core/error.h"
+#include "weft/core/file.h"
 #include "weft/data/text_file.h"
 #include "weft/data/utf8.h"
 
@@ -79,7 +80,13 @@ SubwordModel::SubwordModel(std::string bytes, const std::string& name)
   }
 
   tokens_.assign(kSpecialTokens.begin(), kSpecialTokens.end());
-  const std::vector<int> specials{processor_->unk_id(), processor_->bos_id(), processor_->eos_id()};
+  // Not processor_->unk_id(), which goes by a name that another piece may have.
+  const auto unknown = std::find_if(proto_.pieces.begin(), proto_.pieces.end(),
+                                    [](const SubwordPiece& p) { return p.type == SubwordType::kUnknownPiece; });
+  if (unknown == proto_.pieces.end()) throw DataError(fmt::format("{}: has no piece for what is unknown", name));
+  unknown_ = unknown->text;
+  const std::vector<int> specials{static_cast<int>(unknown - proto_.pieces.begin()), processor_->bos_id(),
+                                  processor_->eos_id()};
   for (int id = 0; id < processor_->GetPieceSize(); ++id) {
     const std::string& piece = proto_.pieces[static_cast<std::size_t>(id)].text;
     stands_.push_back(can_stand(piece));
@@ -100,6 +107,14 @@ SubwordModel::~SubwordModel() = default;
 
 std::shared_ptr<const SubwordModel> SubwordModel::load(std::string bytes, const std::string& name) {
   return std::shared_ptr<const SubwordModel>(new SubwordModel(std::move(bytes), name));
+}
+
+std::shared_ptr<const SubwordModel> SubwordModel::load_file(const std::filesystem::path& path) {
+  const InputFile file(path);
+  // One byte over the limit is read, so that the error is that of load.
+  std::string bytes(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), kMostSubwordBytes + 1)), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(bytes)));
+  return load(std::move(bytes), path.string());
 }
 
 /// Gives the normal pieces of the best segmentation to `normal` and all other tokens to `other`, in order.
@@ -154,7 +169,7 @@ std::string SubwordModel::join(std::span<const std::string> tokens) const {
   for (const std::string& token : tokens) {
     if (token.empty() || unused_.contains(token)) continue;
     if (token == kSpecialTokens[kBegin] || token == kSpecialTokens[kEnd]) continue;
-    pieces.push_back(token == kSpecialTokens[kUnknown] ? processor_->IdToPiece(processor_->unk_id()) : token);
+    pieces.push_back(token == kSpecialTokens[kUnknown] ? unknown_ : token);
   }
   std::string text;
   const auto status = processor_->Decode(pieces, &text);

@@ -2,6 +2,7 @@
 // any number of threads may use it.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <span>
@@ -23,6 +24,8 @@ class SubwordModel {
   /// Reads the bytes of a .model file; `name` is what errors call it. Throws DataError if they are not a model or one of
   /// another kind.
   static std::shared_ptr<const SubwordModel> load(std::string bytes, const std::string& name);
+  /// The same for a file. Throws DataError too if it cannot be read or is not a regular file.
+  static std::shared_ptr<const SubwordModel> load_file(const std::filesystem::path& path);
   ~SubwordModel();
 
   const std::string& bytes() const { return bytes_; }
@@ -34,7 +37,7 @@ class SubwordModel {
   const std::vector<std::string>& tokens() const { return tokens_; }
 
   /// Cuts text into pieces; unknown characters stand as they are, a run of them as one token. None of the tokens reads like
-  /// a special.
+  /// a special. Throws DataError if SentencePiece gives up on the text, as it does with some models that nobody trained.
   std::vector<std::string> split(std::string_view text) const;
 
   /// The same with the segmentation drawn at random; see SubwordSampler. User-defined pieces and bytes stay whole.
@@ -53,6 +56,7 @@ class SubwordModel {
   SubwordProto proto_;
   std::unique_ptr<Processor> processor_;
   SubwordSampler sampler_;
+  std::string unknown_;  // the piece
   std::vector<std::string> tokens_;
   std::vector<bool> stands_;                   // whether a piece, by its id in the model, is in tokens_ as it is
   std::set<std::string, std::less<>> unused_;  // the entries of tokens_ that stand for other pieces

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "weft/core/error.h"
+#include "weft/data/text_file.h"
 
 namespace weft {
 namespace {
@@ -20,11 +21,21 @@ struct Malformed {
   const char* what;
 };
 
+/// How a field is written.
+enum class Form { kNumber = 0, kEight = 1, kBytes = 2, kFour = 5 };
+
 struct Field {
   std::uint64_t number = 0;
+  Form form = Form::kNumber;
   std::uint64_t value = 0;  // of numbers
   std::string_view bytes;   // of texts and messages
 };
+
+/// A field that is read must have its form: the library passes over one that has not, and would then go by another value
+/// than the one that was checked here.
+void require_form(const Field& field, Form form) {
+  if (field.form != form) throw Malformed{"a field of the wrong form"};
+}
 
 /// Walks over the fields of one message.
 class Message {
@@ -34,18 +45,19 @@ class Message {
   bool next(Field& field) {
     if (rest_.empty()) return false;
     const std::uint64_t tag = varint();
-    field = {tag >> 3, 0, {}};
-    switch (tag & 7) {
-      case 0:
+    if (tag < 8 || tag > 0xFFFFFFFFu) throw Malformed{"a field of no possible number"};
+    field = {tag >> 3, static_cast<Form>(tag & 7), 0, {}};
+    switch (field.form) {
+      case Form::kNumber:
         field.value = varint();
         break;
-      case 1:
+      case Form::kEight:
         field.value = fixed<std::uint64_t>();
         break;
-      case 2:
+      case Form::kBytes:
         field.bytes = take(varint());
         break;
-      case 5:
+      case Form::kFour:
         field.value = fixed<std::uint32_t>();
         break;
       default:
@@ -82,19 +94,30 @@ class Message {
   std::string_view rest_;
 };
 
+constexpr std::size_t kMostPieceBytes = 256;
+constexpr std::size_t kMostReplacementBytes = 256;  // for what stands in the place of one character or token
+constexpr float kLargestScore = 1e9F;               // sums of many stay finite
+
 SubwordPiece read_piece(std::string_view bytes) {
   SubwordPiece piece;
   Message message(bytes);
   for (Field field; message.next(field);) {
-    if (field.number == 1) piece.text = field.bytes;
-    if (field.number == 2) piece.score = std::bit_cast<float>(static_cast<std::uint32_t>(field.value));
-    if (field.number == 3) {
+    if (field.number == 1) {
+      require_form(field, Form::kBytes);
+      piece.text = field.bytes;
+    } else if (field.number == 2) {
+      require_form(field, Form::kFour);
+      piece.score = std::bit_cast<float>(static_cast<std::uint32_t>(field.value));
+    } else if (field.number == 3) {
+      require_form(field, Form::kNumber);
       if (field.value < 1 || field.value > 6) throw Malformed{"a piece of no known type"};
       piece.type = static_cast<SubwordType>(field.value);
     }
   }
   if (piece.text.empty()) throw Malformed{"an empty piece"};
-  if (!std::isfinite(piece.score)) throw Malformed{"a score that is not a number"};
+  if (piece.text.size() > kMostPieceBytes) throw Malformed{"a piece of more than 256 bytes"};
+  if (text_problem(piece.text)) throw Malformed{"a piece with a NUL, or that is not UTF-8"};
+  if (!(std::abs(piece.score) <= kLargestScore)) throw Malformed{"a score that is not a number, or too large"};
   return piece;
 }
 
@@ -111,15 +134,17 @@ void check_character_table(std::string_view table) {
   }
   std::vector<std::uint32_t> units(size / sizeof size);
   std::memcpy(units.data(), table.data(), size);
-  const std::size_t text_size = table.size() - size;
+  const std::string_view texts = table.substr(size);
   for (std::size_t i = 0; i < units.size(); ++i) {
     const std::uint32_t unit = units[i];
     if (unit >> 31 != 0) continue;  // a value, which no step enters
     const std::size_t first = i ^ (std::size_t{unit >> 10} << ((unit & 0x200u) >> 6));
-    const bool leaves = (first | 0xFF) >= units.size();
-    const bool has_value = (unit & 0x100u) != 0;
-    if (leaves || (has_value && (units[first] & 0x7FFFFFFFu) >= text_size)) {
-      throw Malformed{"a table of normalisation that leads outside itself"};
+    if ((first | 0xFF) >= units.size()) throw Malformed{"a table of normalisation that leads outside itself"};
+    if ((unit & 0x100u) == 0) continue;
+    const std::size_t begin = units[first] & 0x7FFFFFFFu;
+    if (begin >= texts.size()) throw Malformed{"a table of normalisation that leads outside itself"};
+    if (texts.substr(begin, kMostReplacementBytes + 1).find('\0') == texts.npos) {
+      throw Malformed{"a table of normalisation that makes a long text of one character"};
     }
   }
 }
@@ -128,18 +153,27 @@ void read_trainer(std::string_view bytes, SubwordProto& proto) {
   Message message(bytes);
   for (Field field; message.next(field);) {
     if (field.number == 3) {
+      require_form(field, Form::kNumber);
       constexpr const char* kKinds[] = {"unigram", "bpe", "word", "char"};
       if (field.value < 1 || field.value > 4) throw Malformed{"a model of no known kind"};
       proto.kind = kKinds[field.value - 1];
     }
-    if (field.number == 35) proto.byte_fallback = field.value != 0;
+    if (field.number == 35) {
+      require_form(field, Form::kNumber);
+      proto.byte_fallback = field.value != 0;
+    }
+    if (field.number == 44 && field.bytes.size() > kMostReplacementBytes) {
+      throw Malformed{"a long text for unknown tokens"};
+    }
   }
 }
 
 void check_normaliser(std::string_view bytes) {
   Message message(bytes);
   for (Field field; message.next(field);) {
-    if (field.number == 2) check_character_table(field.bytes);
+    if (field.number != 2) continue;
+    require_form(field, Form::kBytes);
+    check_character_table(field.bytes);
   }
 }
 
@@ -148,8 +182,10 @@ void check_normaliser(std::string_view bytes) {
 SubwordProto read_subword_proto(std::string_view bytes, const std::string& name) {
   try {
     SubwordProto proto;
+    if (bytes.size() > kMostSubwordBytes) throw Malformed{"it is longer than any"};
     Message message(bytes);
     for (Field field; message.next(field);) {
+      if (field.number <= 5) require_form(field, Form::kBytes);
       if (field.number == 1) proto.pieces.push_back(read_piece(field.bytes));
       if (field.number == 2) read_trainer(field.bytes, proto);
       if (field.number == 3 || field.number == 5) check_normaliser(field.bytes);

@@ -2,6 +2,7 @@
 // Whatever the bytes, reading ends in a structure or in an exception; the library trusts some of what is checked here.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,8 +26,12 @@ struct SubwordProto {
   std::vector<SubwordPiece> pieces;  ///< in the order of their ids
 };
 
+/// The longest .model file that is read, in bytes; those of 256,000 pieces have some 5 million.
+inline constexpr std::size_t kMostSubwordBytes = std::size_t{16} << 20;
+
 /// Reads the bytes of a .model file. Throws DataError, naming `name`, unless they are a protocol buffer of the right form
-/// with finite scores and tables of normalisation that lead nowhere outside themselves.
+/// with pieces of UTF-8, scores of a usual size, and tables of normalisation that lead nowhere outside themselves and make
+/// no more than 256 bytes of what they match.
 SubwordProto read_subword_proto(std::string_view bytes, const std::string& name);
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <istream>
 #include <utility>
 
@@ -21,6 +22,25 @@ std::size_t valid_length(std::string_view line, std::size_t at) {
   return point.value == 0 || point.value == kInvalidCodePoint ? 0 : point.length;
 }
 
+// Like std::getline, but throws where a line has more than kMostLineBytes.
+bool read_line(std::istream& in, std::string& line, const std::string& name, Index number) {
+  line.clear();
+  std::array<char, 4096> part;
+  while (true) {
+    in.getline(part.data(), static_cast<std::streamsize>(part.size()));
+    const auto count = static_cast<std::size_t>(in.gcount());
+    const bool ended = in.good();  // by a line feed, which counts
+    line.append(part.data(), ended ? count - 1 : count);
+    if (line.size() > kMostLineBytes) {
+      throw DataError(fmt::format("{}:{}: a line of more than {} MiB; is this a text with one sentence a line?", name,
+                                  number, kMostLineBytes >> 20));
+    }
+    if (ended) return true;
+    if (in.bad() || in.eof()) return !in.bad() && !line.empty();
+    in.clear();  // the part was full
+  }
+}
+
 // Drops blank lines from the end while there are more than `count` lines.
 void drop_surplus_blanks(std::vector<std::string>& lines, std::size_t count) {
   while (lines.size() > count && is_blank(lines.back())) lines.pop_back();
@@ -31,7 +51,7 @@ void drop_surplus_blanks(std::vector<std::string>& lines, std::size_t count) {
 LineReader::LineReader(std::istream& in, std::string name) : in_(in), name_(std::move(name)) {}
 
 bool LineReader::next(std::string& line) {
-  if (!std::getline(in_, line)) {
+  if (!read_line(in_, line, name_, line_number_ + 1)) {
     if (in_.bad()) throw DataError(fmt::format("{}:{}: reading failed after this line", name_, line_number_));
     return false;
   }

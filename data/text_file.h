@@ -15,6 +15,10 @@
 
 namespace weft {
 
+/// The longest line of any text, in bytes; about six novels. It keeps a file without line ends, which may unpack to a
+/// thousand times its size, from filling the memory.
+inline constexpr std::size_t kMostLineBytes = std::size_t{4} << 20;
+
 /// Reads a stream line by line; drops one leading byte order mark and the CR of CR LF.
 /// Whether a line is UTF-8 is not checked here: see text_problem and replace_invalid_text.
 class LineReader {
@@ -23,7 +27,7 @@ class LineReader {
   LineReader(std::istream& in, std::string name);
 
   /// Reads the next line; returns false at the end of the stream.
-  /// Throws DataError if the stream is UTF-16 or fails.
+  /// Throws DataError if the stream is UTF-16 or fails, or if the line is longer than kMostLineBytes.
   bool next(std::string& line);
 
   /// The number of the line that next read last, from 1.

@@ -1,29 +1,58 @@
 #include "weft/data/text_stream.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <streambuf>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "weft/core/error.h"
+#include "weft/data/open_input.h"
 
 namespace weft {
 namespace {
 
 constexpr std::size_t kBufferBytes = 1 << 16;
 
+/// The bytes of a file descriptor, which it closes.
+class FileBuffer : public std::streambuf {
+ public:
+  FileBuffer(int file, std::string name) : file_(file), name_(std::move(name)), bytes_(kBufferBytes) {}
+  FileBuffer(const FileBuffer&) = delete;
+  FileBuffer& operator=(const FileBuffer&) = delete;
+  ~FileBuffer() override { ::close(file_); }
+
+ protected:
+  int_type underflow() override {
+    char* const begin = bytes_.data() + 1;
+    if (gptr() != nullptr) bytes_[0] = gptr()[-1];  // the last byte can be put back
+    ssize_t count = 0;
+    do {
+      count = ::read(file_, begin, bytes_.size() - 1);
+    } while (count < 0 && errno == EINTR);
+    if (count < 0) throw DataError(fmt::format("{}: cannot be read ({}); check the disk", name_, std::strerror(errno)));
+    if (count == 0) return traits_type::eof();
+    setg(gptr() == nullptr ? begin : bytes_.data(), begin, begin + count);
+    return traits_type::to_int_type(*gptr());
+  }
+
+ private:
+  int file_;
+  std::string name_;
+  std::vector<char> bytes_;
+};
+
 /// Unpacks gzip members one after another.
 class GzipBuffer : public std::streambuf {
  public:
-  GzipBuffer(std::unique_ptr<std::ifstream> file, std::string name)
+  GzipBuffer(std::unique_ptr<std::istream> file, std::string name)
       : file_(std::move(file)), name_(std::move(name)), packed_(kBufferBytes), plain_(kBufferBytes) {
     constexpr int kGzip = 15 + 16;  // the largest window; gzip's header and checksum
     if (inflateInit2(&zlib_, kGzip) != Z_OK) throw Error(name_ + ": zlib cannot begin to unpack");
@@ -36,7 +65,7 @@ class GzipBuffer : public std::streambuf {
   int_type underflow() override {
     while (true) {
       if (zlib_.avail_in == 0 && !refill()) {
-        if (inside_ || members_ == 0) fail("ends too early");
+        if (inside_ || !any_) fail("ends too early");
         return traits_type::eof();
       }
       if (!inside_ && !begin_member()) continue;
@@ -45,7 +74,7 @@ class GzipBuffer : public std::streambuf {
       const int result = inflate(&zlib_, Z_NO_FLUSH);
       if (result == Z_STREAM_END) {
         inside_ = false;
-        ++members_;
+        any_ = true;
       } else if (result != Z_OK && result != Z_BUF_ERROR) {
         fail(zlib_.msg != nullptr ? zlib_.msg : "cannot be unpacked");
       }
@@ -59,7 +88,6 @@ class GzipBuffer : public std::streambuf {
  private:
   bool refill() {
     file_->read(packed_.data(), static_cast<std::streamsize>(packed_.size()));
-    if (file_->bad()) throw DataError(name_ + ": reading failed; check the disk");
     zlib_.next_in = reinterpret_cast<Bytef*>(packed_.data());
     zlib_.avail_in = static_cast<uInt>(file_->gcount());
     return zlib_.avail_in > 0;
@@ -67,7 +95,7 @@ class GzipBuffer : public std::streambuf {
 
   /// Zeros after the last member are padding, as tapes leave it; anything else begins a member.
   bool begin_member() {
-    while (members_ > 0 && zlib_.avail_in > 0 && *zlib_.next_in == 0) {
+    while (any_ && zlib_.avail_in > 0 && *zlib_.next_in == 0) {
       ++zlib_.next_in;
       --zlib_.avail_in;
       padded_ = true;
@@ -84,25 +112,28 @@ class GzipBuffer : public std::streambuf {
         fmt::format("{}: damaged gzip data ({}); copy the file anew, or check it with gzip -t", name_, what));
   }
 
-  std::unique_ptr<std::ifstream> file_;
+  std::unique_ptr<std::istream> file_;
   std::string name_;
   std::vector<char> packed_, plain_;
   z_stream zlib_ = {};
   bool inside_ = false;  // a member has begun and not ended
   bool padded_ = false;
-  int members_ = 0;
+  bool any_ = false;  // a member has ended
 };
 
-class GzipStream : public std::istream {
+/// A stream that owns its buffer and lets through what that throws.
+template <class Buffer>
+class BufferStream : public std::istream {
  public:
-  GzipStream(std::unique_ptr<std::ifstream> file, std::string name)
-      : std::istream(nullptr), buffer_(std::move(file), std::move(name)) {
+  template <class... Arguments>
+  explicit BufferStream(Arguments&&... arguments)
+      : std::istream(nullptr), buffer_(std::forward<Arguments>(arguments)...) {
     rdbuf(&buffer_);
-    exceptions(std::ios::badbit);  // lets through what the buffer throws
+    exceptions(std::ios::badbit);
   }
 
  private:
-  GzipBuffer buffer_;
+  Buffer buffer_;
 };
 
 bool begins_like_gzip(std::istream& in) {
@@ -119,24 +150,25 @@ bool begins_like_gzip(std::istream& in) {
 
 }  // namespace
 
-std::unique_ptr<std::istream> open_text(const std::filesystem::path& path) {
+std::unique_ptr<std::istream> open_bytes(const std::filesystem::path& path) {
   const std::string name = path.string();
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found) {
-    throw DataError(fmt::format("{}: there is no such file; check the path", name));
+  const int file = open_input(path);
+  struct stat status {};
+  if (file >= 0 && ::fstat(file, &status) == 0 && S_ISDIR(status.st_mode)) {
+    ::close(file);
+    throw DataError(fmt::format("{}: this is a directory; give the path of a file", name));
   }
-  if (std::filesystem::is_directory(status)) {
-    throw DataError(fmt::format("{}: this is a directory; give the path of a text file", name));
+  if (file < 0 && errno == ENOENT) throw DataError(fmt::format("{}: there is no such file; check the path", name));
+  if (file < 0) {
+    throw DataError(fmt::format("{}: cannot be opened ({}); check that you may read it", name, std::strerror(errno)));
   }
-  errno = 0;
-  auto in = std::make_unique<std::ifstream>(path, std::ios::binary);
-  if (!*in) {
-    throw DataError(fmt::format("{}: cannot be opened ({}); check that you may read it", name,
-                                errno != 0 ? std::strerror(errno) : "unknown cause"));
-  }
-  if (path.extension() == ".gz" || begins_like_gzip(*in)) return std::make_unique<GzipStream>(std::move(in), name);
-  return in;
+  return std::make_unique<BufferStream<FileBuffer>>(file, name);
+}
+
+std::unique_ptr<std::istream> open_text(const std::filesystem::path& path) {
+  auto in = open_bytes(path);
+  if (path.extension() != ".gz" && !begins_like_gzip(*in)) return in;
+  return std::make_unique<BufferStream<GzipBuffer>>(std::move(in), path.string());
 }
 
 }  // namespace weft

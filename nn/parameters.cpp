@@ -40,7 +40,7 @@ Leaf& ParameterSet::declare(const std::vector<ParameterEntry>& parts) {
   const Index offset = size_;
   Index rows = 0;
   for (ParameterEntry part : parts) {
-    if (std::any_of(entries_.begin(), entries_.end(), [&](const auto& e) { return e.name == part.name; })) {
+    if (!names_.insert(part.name).second) {
       throw ShapeError(fmt::format("[parameters] {} is declared twice; give the members different names", part.name));
     }
     part.offset = size_;

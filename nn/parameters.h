@@ -5,6 +5,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "weft/autograd/tape.h"
@@ -73,6 +74,7 @@ class ParameterSet {
 
   std::uint64_t seed_;
   std::vector<ParameterEntry> entries_;
+  std::unordered_set<std::string> names_;
   std::deque<Group> groups_;  // addresses stay valid
   Index size_ = 0;
   Tensor values_, gradients_;

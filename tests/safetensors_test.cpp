@@ -194,7 +194,11 @@ TEST_CASE("hostile headers are refused") {
   CHECK(contains(error(with_length("{\"t\":1e999}")), "is not"));
   CHECK(contains(error(with_length("{\"t\":3}")), "tensor \"t\" is not described by"));
   CHECK(contains(error(with_length("{\"t\":null}")), "tensor \"t\" is not described by"));
-  CHECK(contains(error(with_length("{\"t\":" + std::string(1000000, '['))), "nested too deeply"));
+  CHECK(contains(error(with_length("{\"t\":" + std::string(1000000, '['))), "tensor \"t\" is not described by"));
+  CHECK(contains(error(with_length("{\"t\":{\"shape\":" + std::string(1000000, '['))), "nested too deeply"));
+  std::string objects;
+  for (int i = 0; i < 100000; ++i) objects += "{\"shape\":";
+  CHECK(contains(error(with_length(objects)), "nested too deeply"));
   CHECK(contains(error(with_length("{\"t\":{\"shape\":[[1]]}}")), "nested too deeply"));
   CHECK(contains(error(with_length("{\"t\":{\"shape\":{\"a\":1}}}")), "nested too deeply"));
   CHECK(contains(error(with_length("{\"__metadata__\":{\"a\":1}}")), "metadata \"a\" is not a text"));
@@ -203,6 +207,12 @@ TEST_CASE("hostile headers are refused") {
   CHECK(contains(error(with_length("{\"t\":{" + good + "},\"t\":{" + good + "}}", "12345678")), "has \"t\" twice"));
   CHECK(contains(error(tensor(good + ",\"dtype\":\"F32\"")), "has \"dtype\" twice"));
   CHECK(contains(error(tensor(good + ",\"more\":1")), "is not described by"));
+  CHECK(contains(error(tensor(R"("dtype":"F32","shape":[2])")), "is not described by"));
+  CHECK(contains(error(tensor(R"("dtype":[],"shape":[2],"data_offsets":[0,8])")), "has a dtype that is not"));
+  std::string ones = "1";
+  for (int i = 0; i < 64; ++i) ones += ",1";
+  CHECK(contains(error(tensor(R"("dtype":"I64","data_offsets":[0,8],"shape":[)" + ones + "]")),
+                 "has shape with more than 64 numbers"));
   CHECK(contains(error(tensor(R"("dtype":32,"shape":[2],"data_offsets":[0,8])")), "has a dtype that is not"));
   for (const char* shape : {"2", "[-2]", "[2.0]", "[\"2\"]", "[9223372036854775808]", "[99999999999999999999]"}) {
     CAPTURE(shape);

@@ -15,12 +15,13 @@
 #include "weft/data/subword_model.h"
 #include "weft/train/base64.h"
 #include "weft/train/json_text.h"
+#include "weft/train/json_texts.h"
 #include "weft/train/validation_history.h"
 
 namespace weft {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ReadJson = nlohmann::json;  // finds its keys in a tree: the time for a text does not grow with its square
 
 constexpr const char* kFormat = "1";
 constexpr const char* kAverage = "average.values";
@@ -32,13 +33,26 @@ std::vector<Index> lengths(const Shape& shape) {
   return lengths;
 }
 
-double number(const Json& json, const char* key) {
+double number(const ReadJson& json, const char* key) {
   return json.at(key).is_null() ? kNotANumber : json.at(key).get<double>();
 }
 
-TrainingState training_state(const Json& json, const std::string& file) {
-  const auto whole = [&file](const Json& parent, const char* key, auto most) {
-    const Json& value = parent.at(key);
+/// Reads the metadata of training, whose values are three deep.
+ReadJson parse_training(const std::string& text, const std::string& file) {
+  constexpr int kDeepest = 3;
+  return ReadJson::parse(text, [&file](int depth, ReadJson::parse_event_t event, const ReadJson&) {
+    const bool opens = event == ReadJson::parse_event_t::object_start || event == ReadJson::parse_event_t::array_start;
+    if (opens && depth >= kDeepest) {
+      throw CheckpointError(
+          fmt::format("{}: its metadata are not those of a checkpoint (weft.training is nested too deeply)", file));
+    }
+    return true;
+  });
+}
+
+TrainingState training_state(const ReadJson& json, const std::string& file) {
+  const auto whole = [&file](const ReadJson& parent, const char* key, auto most) {
+    const ReadJson& value = parent.at(key);
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
       throw CheckpointError(fmt::format("{}: weft.training: {} is {}; must be a whole number from 0 to {}", file, key,
                                         value.is_number() ? value.dump() : value.type_name(), most));
@@ -59,8 +73,8 @@ TrainingState training_state(const Json& json, const std::string& file) {
                       .held_out_hash = json.contains("held_out_hash") ? whole(json, "held_out_hash", kAny) : 0,
                       .data_hash = whole(json, "data_hash", kAny)};
   if (json.contains("file_hashes")) {
-    for (const Json& hash : json.at("file_hashes")) {
-      state.file_hashes.push_back(whole(Json{{"file_hashes", hash}}, "file_hashes", kAny));
+    for (const ReadJson& hash : json.at("file_hashes")) {
+      state.file_hashes.push_back(whole(ReadJson{{"file_hashes", hash}}, "file_hashes", kAny));
     }
   }
   if (json.contains("mean_loss")) {  // older checkpoints lack these
@@ -73,7 +87,7 @@ TrainingState training_state(const Json& json, const std::string& file) {
   } else {
     state.good_step = step;
   }
-  for (const Json& v : json.at("validations")) {
+  for (const ReadJson& v : json.at("validations")) {
     state.validations.push_back({whole(v, "step", step), number(v, "loss"), number(v, "perplexity"),
                                  number(v, "token_accuracy"), number(v, "exact_match"), number(v, "bleu"),
                                  v.contains("chrf") ? number(v, "chrf") : kNotANumber});  // earlier versions lack it
@@ -93,7 +107,8 @@ const std::string& metadata(const SafetensorsFile& file, const std::string& key)
 }
 
 TrainingState training_state(const SafetensorsFile& file) {
-  return training_state(Json::parse(metadata(file, "weft.training")), file.path().string());
+  const std::string name = file.path().string();
+  return training_state(parse_training(metadata(file, "weft.training"), name), name);
 }
 
 /// Runs `read`, with an error that names the file for metadata of other shapes.
@@ -101,7 +116,7 @@ template <class Read>
 auto read_metadata(const std::filesystem::path& path, Read read) {
   try {
     return read();
-  } catch (const Json::exception& error) {
+  } catch (const ReadJson::exception& error) {
     throw CheckpointError(
         fmt::format("{}: its metadata are not those of a checkpoint ({})", path.string(), error.what()));
   }
@@ -118,8 +133,10 @@ SafetensorsFile open(const std::filesystem::path& path) {
 }
 
 Vocabulary vocabulary(const SafetensorsFile& file, const std::string& key) {
-  return Vocabulary::from_tokens(Json::parse(metadata(file, key)).get<std::vector<std::string>>(),
-                                 file.path().string() + ": " + key);
+  const std::string name = file.path().string() + ": " + key;
+  auto tokens = read_json_texts(metadata(file, key));
+  if (!tokens) throw CheckpointError(name + ": its metadata are not those of a checkpoint (not a list of tokens)");
+  return Vocabulary::from_tokens(std::move(*tokens), name);
 }
 
 Vocabulary subword_vocabulary(const SafetensorsFile& file, const std::string& key) {
@@ -129,7 +146,8 @@ Vocabulary subword_vocabulary(const SafetensorsFile& file, const std::string& ke
   try {
     return Vocabulary::from_subwords(SubwordModel::load(std::move(*bytes), name));
   } catch (const DataError& error) {
-    throw CheckpointError(error.what());
+    const std::string what = error.what();
+    throw CheckpointError(what.starts_with(name) ? what : name + ": " + what);
   }
 }
 
@@ -154,23 +172,32 @@ void set_vocabularies(SafetensorsWriter& writer, const Vocabulary& source, const
   if (second != first) writer.set_metadata("weft.target_subwords", to_base64(second));
 }
 
-std::unique_ptr<TranslationModel> make_model(const std::filesystem::path& path, Config config, Vocabulary source,
+void require_tensor(const SafetensorsFile& file, const std::string& name, const std::vector<Index>& shape) {
+  if (file.find(name) != nullptr && file.shape(name) == shape) return;
+  throw CheckpointError(
+      fmt::format("{}: no tensor {} of shape [{}], which its configuration asks for; was it written by "
+                  "a program with other layers?",
+                  file.path().string(), name, fmt::join(shape, ", ")));
+}
+
+/// Makes the model, after its sizes were found to be those of the tensors of the file: first its width, by which modules
+/// are made, then all parameters, before memory is taken for them.
+std::unique_ptr<TranslationModel> make_model(const SafetensorsFile& file, Config config, Vocabulary source,
                                              Vocabulary target, const Registry& registry) {
+  require_tensor(file, "target_embedding.weight", {target.size(), config.model.d_model});
   try {
-    return std::make_unique<TranslationModel>(std::move(config), std::move(source), std::move(target), registry);
+    auto model = std::make_unique<TranslationModel>(std::move(config), std::move(source), std::move(target), registry);
+    for (const ParameterEntry& entry : model->parameters().entries()) {
+      require_tensor(file, entry.name, lengths(entry.shape));
+    }
+    return model;
   } catch (const ConfigError& error) {
-    throw ConfigError(fmt::format("{}: {}", path.string(), error.what()));
+    throw ConfigError(fmt::format("{}: {}", file.path().string(), error.what()));
   }
 }
 
 void read_parameters(const SafetensorsFile& file, ParameterSet& parameters) {
   for (const ParameterEntry& entry : parameters.entries()) {
-    if (file.find(entry.name) == nullptr || file.shape(entry.name) != lengths(entry.shape)) {
-      throw CheckpointError(
-          fmt::format("{}: no tensor {} of shape {}, which its configuration asks for; was it written by "
-                      "a program with other layers?",
-                      file.path().string(), entry.name, to_string(entry.shape)));
-    }
     Tensor value = parameters.value(entry);
     file.read(entry.name, value.values());
   }
@@ -251,7 +278,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& re
     Checkpoint checkpoint;
     checkpoint.state = training_state(file);
     auto [source, target] = vocabularies(file, config.data);
-    checkpoint.model = make_model(path, std::move(config), std::move(source), std::move(target), registry);
+    checkpoint.model = make_model(file, std::move(config), std::move(source), std::move(target), registry);
     read_parameters(file, checkpoint.model->parameters());
     return checkpoint;
   });

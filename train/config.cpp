@@ -4,14 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "weft/core/error.h"
+#include "weft/data/text_stream.h"
 #include "weft/train/config_reader.h"
 #include "weft/train/config_rules.h"
 #include "weft/train/config_table.h"
@@ -72,7 +71,14 @@ class Loader {
  private:
   static bool is_text(const ConfigKey& key) { return std::holds_alternative<std::string>(default_of(key)); }
 
-  void problem(const std::string& where, const std::string& what) { problems_.push_back(where + ": " + what); }
+  /// Notes a problem; when there are very many, throws them without looking for more.
+  void problem(const std::string& where, const std::string& what) {
+    constexpr std::size_t kMost = 50;
+    problems_.push_back(shortened(where + ": " + what));
+    if (problems_.size() < kMost) return;
+    problems_.push_back(name_ + ": perhaps more; mend these first");
+    throw ConfigError(fmt::format("{}", fmt::join(problems_, "\n")));
+  }
 
   bool set(const std::string& where, const std::string& path, const FoundValue& found) {
     const ConfigKey* key = config_table().find(path);
@@ -146,9 +152,18 @@ Config load_config(const std::filesystem::path& file, std::span<const std::strin
   const std::string name = file.string();
   if (!std::filesystem::exists(file, ignored)) throw ConfigError(name + ": there is no such file");
   if (std::filesystem::is_directory(file, ignored)) throw ConfigError(name + ": is a directory, not a file");
-  std::ifstream stream(file, std::ios::binary);
-  const std::string json((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  if (!stream) throw ConfigError(name + ": cannot be read; check its permissions");
+  std::string json(kMostConfigFileBytes + 1, '\0');  // one more is too many
+  try {
+    const auto stream = open_bytes(file);
+    stream->read(json.data(), static_cast<std::streamsize>(json.size()));
+    json.resize(static_cast<std::size_t>(stream->gcount()));
+  } catch (const DataError& error) {
+    throw ConfigError(error.what());
+  }
+  if (json.size() > kMostConfigFileBytes) {
+    throw ConfigError(fmt::format("{}: is longer than the {} bytes that a configuration may have; is it one?", name,
+                                  kMostConfigFileBytes));
+  }
   return parse_config(json, name, overrides);
 }
 

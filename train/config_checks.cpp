@@ -44,6 +44,12 @@ std::vector<ConfigCheck> config_checks() {
     if (c.model.d_model % c.model.heads == 0) return "";
     return fmt::format("model.d_model ({}) must be a multiple of model.heads ({})", c.model.d_model, c.model.heads);
   });
+  check({"model.d_model", "model.max_length"}, [](const Config& c) -> std::string {
+    constexpr Index kMost = Index{1} << 24;  // of a table that is made whole when the model is
+    if (c.model.max_length * c.model.d_model <= kMost) return "";
+    return fmt::format("model.max_length ({}) times model.d_model ({}) must be at most {}", c.model.max_length,
+                       c.model.d_model, kMost);
+  });
   check({"model.tied_embeddings", "data.shared_vocabulary"}, [](const Config& c) -> std::string {
     if (c.model.tied_embeddings != "all" || c.data.shared_vocabulary) return "";
     return "model.tied_embeddings is \"all\"; this needs data.shared_vocabulary to be true";

@@ -49,7 +49,7 @@ constexpr std::size_t kMemberLevels = 2;  // an array of objects
 class Handler : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool parse(std::string_view text) {
-    read_ = counted_ = text.data();
+    read_ = counted_ = begin_ = text.data();
     const Cursor begin(text.data(), &read_), end(text.data() + text.size(), &read_);
     return nlohmann::json::sax_parse(begin, end, this, nlohmann::json::input_format_t::json, true, true);
   }
@@ -89,6 +89,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 
   FoundValue root;
   std::vector<ConfigEntry> entries;
+  std::string limit;               // what was too much, if that ended the reading
   std::size_t error_position = 0;  // bytes read when the error showed
   std::string error_token;
   std::string error_text;
@@ -96,7 +97,13 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
  private:
   bool value(FoundValue found) {
     place(std::move(found));
-    return true;
+    return ++values_ <= kMostConfigValues || stop(fmt::format("more than {} values", kMostConfigValues));
+  }
+  /// Ends the reading, where the parser says nothing of itself.
+  bool stop(std::string what) {
+    limit = std::move(what);
+    error_position = static_cast<std::size_t>(std::max<std::ptrdiff_t>(read_ - begin_, 1) - 1);
+    return false;
   }
   /// Puts a value where it belongs; returns where it is, or null if that is too deep.
   FoundValue* place(FoundValue found) {
@@ -115,6 +122,10 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     return &entries.back().found;
   }
   bool open(const FoundValue& found) {
+    if (++values_ > kMostConfigValues) return stop(fmt::format("more than {} values", kMostConfigValues));
+    if (static_cast<std::size_t>(depth_) + within_.size() >= kDeepestConfig) {
+      return stop(fmt::format("nested more than {} deep", kDeepestConfig));
+    }
     FoundValue* const placed = place(found);
     if (within_.empty() && found.is_object && depth_ < 2)
       ++depth_;
@@ -130,8 +141,10 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
+  const char* begin_ = nullptr;
   const char* read_ = nullptr;
   const char* counted_ = nullptr;  // up to here newlines are in line_
+  std::size_t values_ = 0;
   Index line_ = 1;
   Index depth_ = 0;  // 1 in the outermost object, 2 in a section
   std::string section_;
@@ -144,8 +157,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   const std::string_view before = text.substr(0, offset);
   const std::string_view line = before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
   const auto column = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }) + 1;
-  throw ConfigError(
-      fmt::format("{}:{}:{}: {}", name, std::count(before.begin(), before.end(), '\n') + 1, column, what));
+  throw ConfigError(fmt::format("{}:{}:{}: {}", name, std::count(before.begin(), before.end(), '\n') + 1, column,
+                                shortened(std::string(what))));
 }
 
 /// Says what is wrong at `offset` in plain words; falls back to the parser's own.
@@ -180,6 +193,10 @@ std::string plain_message(std::string_view text, std::size_t offset, std::string
 }  // namespace
 
 std::vector<ConfigEntry> read_config_entries(std::string_view text, std::string_view name) {
+  if (text.size() > kMostConfigBytes) {
+    throw ConfigError(fmt::format("{}: is longer than the {} bytes that a configuration may have; is it one?", name,
+                                  kMostConfigBytes));
+  }
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
   const auto zero = text.find('\0');
@@ -187,6 +204,8 @@ std::vector<ConfigEntry> read_config_entries(std::string_view text, std::string_
     throw_at(name, text, zero, "a zero byte; save the file as UTF-8");
   Handler handler;
   if (!handler.parse(text)) {
+    if (!handler.limit.empty())
+      throw_at(name, text, handler.error_position, handler.limit + "; is it a configuration?");
     // A string or number in the wrong place is read whole, and begins before the error shows.
     const bool whole_token = handler.error_text.find("unexpected string literal") != std::string::npos ||
                              handler.error_text.find("unexpected number literal") != std::string::npos;
@@ -202,8 +221,17 @@ std::vector<ConfigEntry> read_config_entries(std::string_view text, std::string_
 
 std::optional<FoundValue> read_json_value(std::string_view text) {
   Handler handler;
-  if (text.find('\0') != std::string_view::npos || !handler.parse(text)) return std::nullopt;
+  if (text.size() > kMostConfigBytes || text.find('\0') != std::string_view::npos || !handler.parse(text)) {
+    return std::nullopt;
+  }
   return std::move(handler.root);
+}
+
+std::string shortened(std::string text) {
+  std::size_t most = 400;
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
+  return text.replace(most, text.npos, "...");
 }
 
 std::optional<std::string> json_string(const std::string& text) {

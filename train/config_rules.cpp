@@ -95,12 +95,15 @@ std::string unknown_key(const std::string& path) {
   const std::string name = dot == std::string::npos ? path : path.substr(dot + 1);
   if (table.has_section(path)) return path + " is a section; name one of its keys";
 
+  constexpr std::size_t kLongest = 64;  // beyond which no key was meant, and comparing takes long
   Nearest nearest(name);
-  for (const ConfigKey& key : table.keys)  // a wrong section costs no more than two wrong letters
-    nearest.offer(key.path,
-                  edit_distance(name, key.name) + std::min<std::size_t>(edit_distance(section, key.section), 2));
-  if (section.empty())
-    for (const ConfigSection& known : table.sections) nearest.offer(known.name, edit_distance(name, known.name));
+  if (path.size() <= kLongest) {
+    for (const ConfigKey& key : table.keys)  // a wrong section costs no more than two wrong letters
+      nearest.offer(key.path,
+                    edit_distance(name, key.name) + std::min<std::size_t>(edit_distance(section, key.section), 2));
+    if (section.empty())
+      for (const ConfigSection& known : table.sections) nearest.offer(known.name, edit_distance(name, known.name));
+  }
   const std::string text = path + " is not a known key; ";
   if (!nearest.word().empty()) return text + "did you mean " + nearest.word() + "?";
 

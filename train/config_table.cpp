@@ -82,7 +82,7 @@ void add_data(ConfigTable& table) {
   key("lowercase", &S::lowercase, {}, "Whether text is put into lower case first.");
   key("min_count", &S::min_count, {.at_least = 1, .only_with = {"data.tokenizer", {"word", "whitespace", "character"}}},
       "How often a token must occur in the training text to enter the vocabulary.");
-  key("max_vocabulary", &S::max_vocabulary, {.at_least = 5},
+  key("max_vocabulary", &S::max_vocabulary, {.at_least = 5, .at_most = 10'000'000},
       "Largest vocabulary of a side, special tokens included; the most frequent tokens stay. The size of subword "
       "models "
       "that are trained; less if the text has not as many pieces.");
@@ -118,11 +118,12 @@ void add_model(ConfigTable& table) {
                  "The Transformer. The last seven keys name layers of the registry, to which a program may "
                  "add its own.");
   using S = ModelConfig;
-  key("d_model", &S::d_model, {.at_least = 1}, "Width of the model; a multiple of `heads`.");
+  key("d_model", &S::d_model, {.at_least = 1, .at_most = 65536}, "Width of the model; a multiple of `heads`.");
   key("heads", &S::heads, {.at_least = 1}, "Heads of each attention.");
   key("encoder_layers", &S::encoder_layers, {.at_least = 1, .at_most = 1000}, "Layers of the encoder.");
   key("decoder_layers", &S::decoder_layers, {.at_least = 1, .at_most = 1000}, "Layers of the decoder.");
-  key("d_feed_forward", &S::d_feed_forward, {.at_least = 1}, "Width inside the feed-forward layers.");
+  key("d_feed_forward", &S::d_feed_forward, {.at_least = 1, .at_most = 1048576},
+      "Width inside the feed-forward layers.");
   key("dropout", &S::dropout, {.at_least = 0, .below = 1},
       "Probability that training drops an element of what a sublayer adds.");
   key("embedding_dropout", &S::embedding_dropout, {.at_least = -1, .below = 1},
@@ -138,8 +139,10 @@ void add_model(ConfigTable& table) {
       "Which matrices are one: none; target embedding and output projection; or these and the source "
       "embedding, which needs `data.shared_vocabulary`.");
   key("scale_embeddings", &S::scale_embeddings, {}, "Whether embeddings are multiplied by the root of `d_model`.");
-  key("max_length", &S::max_length, {.at_least = 2},
-      "Longest sequence that the model accepts, in tokens, and the number of learned positions.");
+  key("max_length", &S::max_length, {.at_least = 2, .at_most = 1000000},
+      "Longest sequence that the model accepts, in tokens, and the number of learned positions. Times `d_model` at "
+      "most "
+      "16777216.");
   key("feed_forward", &S::feed_forward, {}, "Feed-forward layer.");
   key("norm", &S::norm, {}, "Normalisation.");
   key("positions", &S::positions, {}, "Position encoding: `sinusoidal` and `learned` are built in.");

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <set>
 
 #include "weft/core/error.h"
 #include "weft/core/suggestion.h"
@@ -11,6 +11,7 @@ namespace weft {
 namespace {
 
 constexpr Index kLastColumn = 1000;
+constexpr std::size_t kMostTexts = 10'000;
 const std::vector<std::string> kNames = {"source", "target", "tsv", "source_column", "target_column"};
 
 std::string quoted(const std::string& text) {
@@ -30,11 +31,10 @@ class TextReader {
       return files;
     }
     bool columns = false;
-    std::vector<std::string> seen;
+    std::set<std::string> seen;
     for (const FoundValue& member : found.members) {
       const std::string& name = member.name;
-      if (std::count(seen.begin(), seen.end(), name) > 0) problem("." + name, "is given twice");
-      seen.push_back(name);
+      if (!seen.insert(name).second) problem("." + name, "is given twice");
       if (name == "source") {
         file(member, files.source);
       } else if (name == "target") {
@@ -106,6 +106,10 @@ std::vector<TextFiles> read_text_list(const std::string& path, const FoundValue&
   std::vector<TextFiles> texts;
   if (!found.is_array) {
     problems.push_back(fmt::format("{} is {}; must be {}", path, found.shown, kTextListRule));
+    return texts;
+  }
+  if (found.members.size() > kMostTexts) {
+    problems.push_back(fmt::format("{} has {} texts; must be at most {}", path, found.members.size(), kMostTexts));
     return texts;
   }
   for (const FoundValue& member : found.members) {

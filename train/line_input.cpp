@@ -1,6 +1,5 @@
 #include "weft/train/line_input.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 #include <streambuf>
 
 #include "weft/core/error.h"
+#include "weft/data/open_input.h"
 
 namespace weft {
 
@@ -57,8 +57,7 @@ class LineInput::Buffer : public std::streambuf {
 };
 
 LineInput::LineInput(const std::string& path)
-    : name_(path.empty() ? "standard input" : path),
-      file_(path.empty() ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY)) {
+    : name_(path.empty() ? "standard input" : path), file_(path.empty() ? STDIN_FILENO : open_input(path)) {
   struct stat status {};
   if (file_ < 0 || ::fstat(file_, &status) != 0 || S_ISDIR(status.st_mode)) {
     const int error = file_ < 0 ? errno : S_ISDIR(status.st_mode) ? EISDIR : errno;

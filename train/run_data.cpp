@@ -29,11 +29,11 @@ using Lines = std::span<const std::string>;
 
 /// A vocabulary of subwords: those of a file, or learned from texts if there is none.
 Vocabulary subword_vocabulary(const DataConfig& config, const std::string& file, std::span<const Lines> texts) {
-  std::string bytes = file.empty()
-                          ? train_subwords(texts, {config.tokenizer, config.max_vocabulary, config.byte_fallback,
-                                                   config.character_coverage, config.lowercase})
-                          : read_file(file);
-  auto model = SubwordModel::load(std::move(bytes), file.empty() ? "the new subword model" : file);
+  auto model = file.empty() ? SubwordModel::load(
+                                  train_subwords(texts, {config.tokenizer, config.max_vocabulary, config.byte_fallback,
+                                                         config.character_coverage, config.lowercase}),
+                                  "the new subword model")
+                            : SubwordModel::load_file(file);
   if (model->kind() != config.tokenizer) {
     throw ConfigError(fmt::format("{}: a subword model of the kind {}, but data.tokenizer is \"{}\"; make them agree",
                                   file, model->kind(), config.tokenizer));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -23,7 +24,9 @@ std::vector<std::string> read_lines(const std::string& path) {
   std::vector<std::string> lines;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return lines;
-  const std::string text = read_file(path);
+  const InputFile file(path);  // a pipe or a device may never end
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(text)));
   for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
     lines.push_back(text.substr(begin, end + 1 - begin));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "weft/core/error.h"
 #include "weft/core/suggestion.h"
@@ -53,10 +54,18 @@ std::size_t space_length(std::string_view s) {
   return wide ? 3 : 0;
 }
 
+/// Replaces every occurrence, in a time that grows with the text alone.
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-    text.replace(at, from.size(), to);
+  std::size_t found = text.find(from);
+  if (found == text.npos) return;
+  std::string result;
+  std::size_t at = 0;
+  for (; found != text.npos; found = text.find(from, at)) {
+    result.append(text, at, found - at).append(to);
+    at = found + from.size();
   }
+  result.append(text, at);
+  text = std::move(result);
 }
 
 std::string_view trim_end(std::string_view line) {
