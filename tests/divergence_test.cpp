@@ -385,6 +385,30 @@ TEST_CASE("a rollback goes on from the last checkpoint with other text at half t
   }
 }
 
+TEST_CASE("a rollback brings back parameters, optimizer and average") {
+  const Faulty faulty(Fault::Kind::kGradient, at(11));
+  const Config config = with_policy("rollback");
+  const auto tensors = [](const fs::path& path) {
+    const SafetensorsFile file = SafetensorsFile::open(path);
+    std::map<std::string, std::vector<real>> all;
+    for (const SafetensorsEntry& entry : file.entries()) {
+      std::vector<real>& values = all[entry.name];
+      values.resize(static_cast<std::size_t>(entry.elements()));
+      file.read(entry.name, values);
+    }
+    return all;
+  };
+  const TemporaryFolder folder;
+  train_for(folder.path(), config, 8);
+  const auto before = tensors(folder / "last.safetensors");
+  CHECK(before.count("average.values") == 1);
+  CHECK(before.count("optimizer.second_moment") == 1);
+  train_for(folder.path(), config, 4);
+  CHECK(load_state(folder / "last.safetensors").rollbacks == 1);
+  CHECK(load_state(folder / "last.safetensors").step == 8);
+  CHECK((tensors(folder / "last.safetensors") == before));
+}
+
 TEST_CASE("a run with rollbacks, stopped or killed anywhere, ends as one never stopped") {
   const Faulty faulty(Fault::Kind::kGradient,
                       [](std::uint64_t step, const Var& x) { return step >= 9 && step < 16 && x.rows() % 5 == 0; });
@@ -399,7 +423,8 @@ TEST_CASE("a run with rollbacks, stopped or killed anywhere, ends as one never s
   check_resumable(config, straight.path(), {1, 5});
   // Killed: the files are those of some time before, and the log is ahead of them.
   const auto expected = results(straight.path());
-  for (const auto& [saved, ahead] : {std::pair(4, 3), std::pair(10, 9), std::pair(13, 2), std::pair(17, 30)}) {
+  for (const auto& [saved, ahead] :
+       {std::pair(4, 12), std::pair(8, 8), std::pair(9, 8), std::pair(10, 5), std::pair(12, 5), std::pair(17, 30)}) {
     CAPTURE(saved);
     const TemporaryFolder folder;
     train_for(folder.path(), config, saved);
