@@ -55,7 +55,7 @@ Config everything_on(const std::vector<std::string>& overrides = {}) {
                                "training.keep_best=2",
                                "training.keep_last=1",
                                "training.validate_every=5",
-                               "training.steps=15"};
+                               "training.steps=10"};
   all.insert(all.end(), overrides.begin(), overrides.end());
   return tiny_config(all);
 }
@@ -76,7 +76,7 @@ std::string numbers_of_log(const fs::path& folder) {
 /// Trains as that says; the bytes of all checkpoints, by name, and what the log says but for times.
 std::vector<std::string> files_of_run(const Config& config) {
   const TemporaryFolder folder;
-  const ParallelText text = syllables(400, 21), valid_text = syllables(20, 22);
+  const ParallelText text = syllables(300, 21), valid_text = syllables(20, 22);
   Vocabularies vocabularies = build_vocabularies(config.data, text);
   TranslationModel model(config, std::move(vocabularies.source), std::move(vocabularies.target), standard_layers());
   TrainingData data = tiny_data(model, text, valid_text);
