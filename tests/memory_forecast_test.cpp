@@ -99,7 +99,11 @@ TEST_CASE("a forecast changes nothing that follows") {
     if (forecast) forecast_memory(*subject.model, subject.data.train, subject.data.valid, {1 << 30, ""});
     TrainingStep step(*subject.model);
     const auto batches = BatchPlan(subject.data.train, 500, 1).epoch(0);
-    for (Index i = 0; i < 3; ++i) step.run_on(subject.data.train, {batches[static_cast<std::size_t>(i)]}, i);
+    const auto corpus = std::make_shared<const Corpus>(subject.data.train);
+    for (Index i = 0; i < 3; ++i) {
+      const BatchSentences sentences[] = {{corpus, batches[static_cast<std::size_t>(i)]}};
+      step.run(i, sentences);
+    }
     const Tensor values = subject.model->parameters().values();
     return std::vector<real>(values.values().begin(), values.values().end());
   };

@@ -102,14 +102,7 @@ constexpr const char* kOutOfMemory = "out of memory; use a smaller model or smal
 
 /// Where even that is not enough: the process ends as after any error.
 void end_without_memory() {
-  const char* text = "an exception where none can be handled";
-  try {
-    if (std::current_exception()) throw;
-  } catch (const std::bad_alloc&) {
-    text = kOutOfMemory;
-  } catch (...) {
-  }
-  fail(text, 1);
+  fail(reserve == nullptr ? kOutOfMemory : "an error where none can be handled", 1);
   std::_Exit(1);
 }
 

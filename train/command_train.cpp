@@ -22,6 +22,7 @@
 #include "weft/train/run_data.h"
 #include "weft/train/run_files.h"
 #include "weft/train/run_folder.h"
+#include "weft/train/same_command.h"
 #include "weft/train/stop_signal.h"
 #include "weft/train/text_format.h"
 #include "weft/train/time_budget.h"
@@ -35,20 +36,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Throws unless a run made with `before` may go on with `now`.
-void require_same(const Config& before, Config now, const fs::path& folder) {
-  now.training.threads = before.training.threads;  // these change no result
-  now.data.cache = before.data.cache;
-  now.training.on_divergence = before.training.on_divergence;  // these change nothing of what was done so far
-  now.training.detect_anomaly = before.training.detect_anomaly;
-  if (!before.training.memory.empty()) now.training.batch_tokens = before.training.batch_tokens;  // was measured
-  if (before.training.minutes > 0) now.training.steps = before.training.steps;                    // was measured
-  const auto differences = config_differences(before, now);
-  if (differences.empty()) return;
-  std::string text = fmt::format("{}: the run there was made with another configuration:", folder.string());
-  for (const std::string& difference : differences) text += "\n  " + difference;
-  throw ConfigError(text + "\nuse --fresh to start anew, or --run to choose another folder");
-}
 
 /// Where the training text is kept as ids; empty for nowhere.
 fs::path cache_folder(const DataConfig& config, const fs::path& run) {
@@ -95,18 +82,6 @@ void warn_of_small_vocabularies(const TranslationModel& model, Progress& progres
   }
 }
 
-/// A word as a shell takes it.
-std::string quoted(const std::string& word) {
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::strchr("_-+=./,:", c) != nullptr;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 /// Why a run ended before its last step, to go after the step at which it did; empty if it made all.
 std::string reason(TrainingEnd end, const TrainingState& state, const TrainingConfig& training) {
   if (end == TrainingEnd::kOutOfTime) {
@@ -123,15 +98,6 @@ std::string repaired(const TrainingState& state) {
   if (state.skipped + state.rollbacks == 0) return "";
   return fmt::format("{} of its updates left out, {} times back to a checkpoint: see log.jsonl", state.skipped,
                      state.rollbacks);
-}
-
-/// The command that takes this run up again.
-std::string same_command(const Arguments& arguments) {
-  std::string text = "weft train " + quoted(arguments.only_positional());
-  for (const char* option : {"set", "minutes", "from", "run", "threads"}) {
-    for (const std::string& value : arguments.all(option)) text += fmt::format(" --{} {}", option, quoted(value));
-  }
-  return text;
 }
 
 /// The overrides of the configuration, those with an option of their own last.
@@ -195,7 +161,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   const bool resumes = !arguments.has("fresh") && fs::exists(last, no_folder);
   if (resumes) {
     checkpoint = load_checkpoint(last, registry);
-    require_same(checkpoint.model->config(), config, folder);
+    require_same_config(checkpoint.model->config(), config, folder.string());
     require_same_files(config.data, checkpoint.state.file_hashes, folder.string());
     config.training.batch_tokens = checkpoint.model->config().training.batch_tokens;
     config.training.steps = checkpoint.model->config().training.steps;

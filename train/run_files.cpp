@@ -37,6 +37,20 @@ std::vector<std::uint64_t> run_file_hashes(const DataConfig& config) {
   return hashes;
 }
 
+void require_same_config(const Config& before, Config now, const std::string& folder) {
+  now.training.threads = before.training.threads;  // these change no result
+  now.data.cache = before.data.cache;
+  now.training.on_divergence = before.training.on_divergence;  // these change nothing of what was done so far
+  now.training.detect_anomaly = before.training.detect_anomaly;
+  if (!before.training.memory.empty()) now.training.batch_tokens = before.training.batch_tokens;  // was measured
+  if (before.training.minutes > 0) now.training.steps = before.training.steps;                    // was measured
+  const auto differences = config_differences(before, now);
+  if (differences.empty()) return;
+  std::string text = fmt::format("{}: the run there was made with another configuration:", folder);
+  for (const std::string& difference : differences) text += "\n  " + difference;
+  throw ConfigError(text + "\nuse --fresh to start anew, or --run to choose another folder");
+}
+
 void require_same_files(const DataConfig& config, std::span<const std::uint64_t> before, const std::string& folder) {
   if (before.empty()) return;
   const std::vector<std::string> names = run_files(config);

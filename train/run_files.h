@@ -1,5 +1,5 @@
-// The files that a run is made of, told by hashes, so that a run does not go on with others. What a checkpoint remembers is
-// a number for each, in the order of run_files(); their names are in its configuration.
+// What a run is made of, its configuration and files, so that it does not go on with others. Of the files a checkpoint
+// remembers a hash each, in the order of run_files(); their names are in its configuration.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,9 @@
 #include "weft/train/config.h"
 
 namespace weft {
+
+/// Throws ConfigError with the keys that differ unless a run in `folder` made with `before` may go on with `now`.
+void require_same_config(const Config& before, Config now, const std::string& folder);
 
 /// The files of training text, validation text and subword models that a configuration names.
 std::vector<std::string> run_files(const DataConfig& config);
