@@ -73,9 +73,9 @@ void lower_to_groups(const fs::path& mount, const fs::path& group, const GroupFi
   }
 }
 
-Index limit_of(int resource) {
+Index limit_of(decltype(RLIMIT_AS) resource) {
   rlimit limit{};
-  if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0) return kUnlimited;
+  if (::getrlimit(resource, &limit) != 0) return kUnlimited;
   return limit.rlim_cur >= static_cast<rlim_t>(kUnlimited) ? kUnlimited : static_cast<Index>(limit.rlim_cur);
 }
 
