@@ -102,7 +102,9 @@ MemoryRoom memory_room(const fs::path& root) {
     std::string_view group = line.substr(second + 1);
     group.remove_prefix(std::min(group.find_first_not_of('/'), group.size()));
     if (controllers.empty()) lower_to_groups(root / "sys/fs/cgroup", group, kVersion2, room);
-    if (("," + std::string(controllers) + ",").find(",memory,") != std::string::npos) {
+    std::string list(",");
+    list.append(controllers).append(",");
+    if (list.find(",memory,") != list.npos) {
       lower_to_groups(root / "sys/fs/cgroup/memory", group, kVersion1, room);
     }
   }
