@@ -73,9 +73,9 @@ void lower_to_groups(const fs::path& mount, const fs::path& group, const GroupFi
   }
 }
 
-Index limit_of(int resource) {
+Index limit_of(decltype(RLIMIT_AS) resource) {
   rlimit limit{};
-  if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0) return kUnlimited;
+  if (::getrlimit(resource, &limit) != 0) return kUnlimited;
   return limit.rlim_cur >= static_cast<rlim_t>(kUnlimited) ? kUnlimited : static_cast<Index>(limit.rlim_cur);
 }
 
@@ -102,7 +102,9 @@ MemoryRoom memory_room(const fs::path& root) {
     std::string_view group = line.substr(second + 1);
     group.remove_prefix(std::min(group.find_first_not_of('/'), group.size()));
     if (controllers.empty()) lower_to_groups(root / "sys/fs/cgroup", group, kVersion2, room);
-    if (("," + std::string(controllers) + ",").find(",memory,") != std::string::npos) {
+    std::string list(",");
+    list.append(controllers).append(",");
+    if (list.find(",memory,") != list.npos) {
       lower_to_groups(root / "sys/fs/cgroup/memory", group, kVersion1, room);
     }
   }

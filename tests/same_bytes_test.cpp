@@ -210,7 +210,6 @@ TEST_CASE("translations and scores are the same in batches of any size, in any o
     options.batch_tokens = 4096;
     const auto expected = translate(span, lines, options);
     for (const auto& [tokens, count] : {std::pair(Index{1}, 1), {150, 3}, {4096, 4}}) {
-      CAPTURE(tokens);
       set_threads(count);
       options.batch_tokens = tokens;
       const auto found = translate(span, lines, options);
