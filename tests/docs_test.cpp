@@ -49,6 +49,21 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+/// A text with one space wherever it has white space.
+std::string spaced(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const bool white = c == ' ' || c == '\n';
+    if (!white || !result.ends_with(' ')) result += white ? ' ' : c;
+  }
+  return result;
+}
+
+std::string without(std::string text, const std::string& part) {
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at)) text.erase(at, part.size());
+  return text;
+}
+
 /// Markdown without its fenced blocks, whose fences would pair up with other backquotes.
 std::string prose(const std::string& markdown) {
   std::string text;
@@ -124,4 +139,23 @@ TEST_CASE("the files and folders that the documentation names exist") {
     }
   }
   CHECK(paths_in("`core/tensor.h` and `nowhere/tensor.h`, `a b/c`, `core/no_such.h`").size() == 2);
+}
+
+TEST_CASE("the test cases that docs/guarantees.md names exist") {
+  const std::string text = without(spaced(prose(weft::read_file(kRoot / "docs/guarantees.md"))), "**");
+  int names = 0;
+  for (std::size_t at = text.find('*'); at != std::string::npos; at = text.find('*', at + 1)) {
+    const std::size_t end = text.find('*', at + 1), file = text.rfind("`tests/", at);
+    REQUIRE(end != std::string::npos);
+    REQUIRE(file != std::string::npos);
+    const std::string name = text.substr(at + 1, end - at - 1);
+    const std::string path = text.substr(file + 1, text.find('`', file + 1) - file - 1);
+    CAPTURE(path);
+    CAPTURE(name);
+    const std::string code = without(spaced(weft::read_file(kRoot / path)), "\" \"");  // joins the parts of one string
+    CHECK(code.find("TEST_CASE(\"" + name + "\")") != std::string::npos);
+    ++names;
+    at = end;
+  }
+  CHECK(names > 50);
 }
