@@ -1,8 +1,8 @@
 // A library to be preloaded into weft: it has one of the program's calls fail.
 //
 // FAIL_CALL=malloc|open|write|fsync|close|rename, FAIL_NUMBER=which one, from 0, FAIL_ERROR=its errno, FAIL_REST=1 for all
-// that follow too. Calls count from the opening of log.jsonl on, which is where training begins, or with FAIL_START=1 from the
-// program's start; writes to the standard streams do not count. At its end the program puts the number of calls seen into
+// that follow too. Calls count from the opening of log.jsonl on, which is where training begins; writes to the standard
+// streams do not count. At its end the program puts the number of calls seen into
 // the file FAIL_COUNT.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,6 +25,7 @@ extern void* __libc_memalign(size_t, size_t);
 static const char* call = "";
 static long number = -1;
 static int error_number, rest;
+static const char first[] = "log.jsonl";
 static atomic_int counting;
 static atomic_long seen;
 
@@ -34,7 +35,6 @@ __attribute__((constructor)) static void begin(void) {
   if ((text = getenv("FAIL_NUMBER"))) number = atol(text);
   if ((text = getenv("FAIL_ERROR"))) error_number = atoi(text);
   rest = getenv("FAIL_REST") != NULL;
-  counting = getenv("FAIL_START") != NULL;
 }
 
 __attribute__((destructor)) static void end(void) {
@@ -73,8 +73,8 @@ int open(const char* path, int flags, ...) {
   va_start(arguments, flags);
   const mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
   va_end(arguments);
-  const size_t length = strlen(path);
-  if (length >= 9 && strcmp(path + length - 9, "log.jsonl") == 0 && flags & O_APPEND) counting = 1;
+  const size_t length = strlen(path), end = sizeof first - 1;
+  if (length >= end && strcmp(path + length - end, first) == 0) counting = 1;
   if (fails("open")) return -1;
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
