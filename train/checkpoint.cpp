@@ -15,7 +15,6 @@
 #include "weft/data/subword_model.h"
 #include "weft/train/base64.h"
 #include "weft/train/json_text.h"
-#include "weft/train/json_texts.h"
 #include "weft/train/validation_history.h"
 
 namespace weft {
@@ -134,7 +133,7 @@ SafetensorsFile open(const std::filesystem::path& path) {
 
 Vocabulary vocabulary(const SafetensorsFile& file, const std::string& key) {
   const std::string name = file.path().string() + ": " + key;
-  auto tokens = read_json_texts(metadata(file, key));
+  auto tokens = read_json_strings(metadata(file, key));
   if (!tokens) throw CheckpointError(name + ": its metadata are not those of a checkpoint (not a list of tokens)");
   return Vocabulary::from_tokens(std::move(*tokens), name);
 }

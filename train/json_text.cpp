@@ -1,8 +1,38 @@
 #include "weft/train/json_text.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace weft {
+namespace {
+
+/// Takes the parser's events; the first that does not belong to a list of texts ends the reading.
+class Handler : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  std::vector<std::string> texts;
+
+  bool start_array(std::size_t) override { return !std::exchange(open_, true); }
+  bool end_array() override { return true; }
+  bool string(std::string& text) override {
+    if (open_) texts.push_back(std::move(text));
+    return open_;
+  }
+  bool null() override { return false; }
+  bool boolean(bool) override { return false; }
+  bool number_integer(std::int64_t) override { return false; }
+  bool number_unsigned(std::uint64_t) override { return false; }
+  bool number_float(double, const std::string&) override { return false; }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return false; }
+  bool key(std::string&) override { return false; }
+  bool end_object() override { return false; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool open_ = false;
+};
+
+}  // namespace
 
 std::string json_number(double value) { return nlohmann::json(value).dump(); }
 
@@ -17,6 +47,12 @@ std::string json_strings(const std::vector<std::string>& texts) {
     all += nlohmann::json(text).dump();
   }
   return all += ']';
+}
+
+std::optional<std::vector<std::string>> read_json_strings(std::string_view json) {
+  Handler handler;
+  if (!nlohmann::json::sax_parse(json.begin(), json.end(), &handler)) return std::nullopt;
+  return std::move(handler.texts);
 }
 
 }  // namespace weft

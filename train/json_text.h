@@ -2,7 +2,9 @@
 // where a checkpoint or a log is written a lack of memory would end the process instead of being an exception.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weft {
@@ -15,5 +17,8 @@ std::string json_string(const std::string& text);
 
 /// An array of strings, which must be UTF-8.
 std::string json_strings(const std::vector<std::string>& texts);
+
+/// Reads an array of strings; nothing if the text is anything else. What is kept is the strings, however the text nests.
+std::optional<std::vector<std::string>> read_json_strings(std::string_view json);
 
 }  // namespace weft
