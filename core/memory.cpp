@@ -11,6 +11,7 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "weft/core/error.h"
 
@@ -41,13 +42,20 @@ std::size_t class_of(std::size_t bytes) {
 }
 
 #if defined(__SANITIZE_ADDRESS__)
+#define WEFT_ADDRESS_SANITIZER  // of g++
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WEFT_ADDRESS_SANITIZER  // of Clang
+#endif
+#endif
+#ifdef WEFT_ADDRESS_SANITIZER
 constexpr std::size_t kMapped = std::numeric_limits<std::size_t>::max();  // the sanitizer looks after the heap alone
 #else
 constexpr std::size_t kMapped = 256 * 1024;
 #endif
 
-/// Memory from operator new, which tests replace to have it fail, or for a block of kMapped and more from the system, to which it then goes back: the heap would keep
-/// what was freed in pieces. Large blocks lie in pages of 2 MiB where the system has them, which spares the CPU much looking
+/// Memory from operator new, which tests replace to have it fail, or for a block of kMapped and more from the system, to
+/// which it then goes back: the heap would keep what was freed in pieces. Large blocks lie in pages of 2 MiB where the system has them, which spares the CPU much looking
 /// up of addresses. What does not fill such a page stays in small ones, of which only those in use take memory.
 void* take_from_system(std::size_t bytes) {
   if (bytes < kMapped) return ::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow);
@@ -84,13 +92,13 @@ class Pool {
     const std::size_t size = class_bytes(size_class);
     const std::scoped_lock lock(mutex_);
     Header* header = take_kept(size_class);
-    most_needed_ = std::max(most_needed_, statistics_.current_bytes + static_cast<Index>(size));
+    const Index needed = std::max(most_needed_, statistics_.current_bytes + static_cast<Index>(size));
     if (header == nullptr) {
-      // Batches of ever other shapes would leave ever more blocks that fit nothing: then it is time to begin anew.
-      if (statistics_.reserved_bytes + static_cast<Index>(size) > most_reserved(most_needed_)) release_kept();
+      // Batches of ever other shapes would leave ever more blocks that fit nothing.
+      release_kept(most_reserved(needed) - static_cast<Index>(size));
       header = static_cast<Header*>(take_from_system(size + kAlignment));
       if (header == nullptr) {
-        release_kept();
+        release_kept(0);
         header = static_cast<Header*>(take_from_system(size + kAlignment));
       }
       if (header == nullptr) fail(bytes);
@@ -99,6 +107,7 @@ class Pool {
       statistics_.reserved_bytes += static_cast<Index>(size);
       ++statistics_.heap_allocations;
     }
+    most_needed_ = needed;
     header->taken = size;  // counted as asked for, so that the sum does not depend on which blocks happen to be kept
     statistics_.current_bytes += static_cast<Index>(size);
     statistics_.peak_bytes = std::max(statistics_.peak_bytes, statistics_.current_bytes);
@@ -115,7 +124,8 @@ class Pool {
 
   void release() {
     const std::scoped_lock lock(mutex_);
-    release_kept();
+    release_kept(0);
+    most_needed_ = statistics_.current_bytes;
   }
 
   MemoryStatistics statistics() {
@@ -129,11 +139,11 @@ class Pool {
   }
 
  private:
-  void release_kept() {
-    for (Header*& first : kept_) {
-      while (first != nullptr) {
-        Header* header = first;
-        first = header->next;
+  /// Gives back kept blocks, the largest first, until no more than `most` bytes are reserved.
+  void release_kept(Index most) {
+    for (std::size_t i = kClasses; i-- > 0;) {
+      while (kept_[i] != nullptr && statistics_.reserved_bytes > most) {
+        Header* const header = std::exchange(kept_[i], kept_[i]->next);
         statistics_.reserved_bytes -= static_cast<Index>(header->bytes);
         give_to_system(header, header->bytes + kAlignment);
       }

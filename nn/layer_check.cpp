@@ -27,16 +27,13 @@ struct Check {
 constexpr Check kChecks[] = {
     {"gradients", check_gradients, Figure::kGradient,
      "a backward pass is wrong, and training would go astray; look at the operations between the input or parameter "
-     "named "
-     "and the result"},
+     "named and the result"},
     {"batch composition", check_batches, Figure::kBits,
      "a translation would depend on its neighbours; let a row see rows of its own sentence alone (Ragged), and no size "
-     "of "
-     "the batch"},
+     "of the batch"},
     {"causality", check_causality, Figure::kBits,
      "the decoder would learn from the words that it is to predict; where LayerOptions::causal, let a row see none "
-     "after "
-     "it, nor how many there are"},
+     "after it, nor how many there are"},
     {"decoding", check_decoding, Figure::kBits,
      "translation would not compute what was trained; keep the past in Context::decoding, or leave incremental() out"},
     {"threads", check_threads, Figure::kBits,

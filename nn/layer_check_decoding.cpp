@@ -24,7 +24,7 @@ void check_decoding(const LayerToCheck& layer, Finding& finding) {
       3, std::vector<std::vector<real>>(1));  // [sentence][hypothesis]: its rows so far
   for (Index step = 0; step < steps; ++step) {
     std::vector<std::vector<std::vector<real>>> grown(3);
-    std::vector<Index> parents, lengths, memory_lengths;
+    std::vector<Index> parents;
     std::vector<TokenId> tokens;
     Ragged rows, rows_of_sentences;
     LayerBatch whole;

@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "weft/core/clock.h"
 #include "weft/core/error.h"
 
 namespace weft {
 namespace {
 
 constexpr std::string_view kMember = "layer";
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 

@@ -128,7 +128,7 @@ TEST_CASE("a copied word loses the marks of the source's spacing and keeps its l
 }
 
 TEST_CASE("<unk> becomes the source word it looked at, and is never written otherwise") {
-  auto model = wild_model(tiny_config({"model.max_length=30", "decoding.max_length_ratio=1"}), 3);
+  auto model = wild_model(tiny_config({"model.max_length=30", "decoding.max_length_ratio=1"}), 4);
   const Words lines{"a zebra b, (yak) c", "", "gnu"};
   SearchOptions options = search_options(model->config().decoding);
   options.beam = options.n_best = 3;

@@ -46,8 +46,8 @@ inline const TemporaryFolder& workplace() {
   return place.folder;
 }
 
-/// Starts weft with these descriptors as its standard streams, none for a negative one, and variables such as "OMP_NUM_THREADS=1"
-/// besides ours.
+/// Starts weft with these descriptors as its standard streams, none for a negative one, and variables such as
+/// "OMP_NUM_THREADS=1" besides ours.
 inline pid_t start(const Words& words, int in, int out, int err, const Words& variables = {}) {
   workplace();
   std::vector<char*> argv, environment;

@@ -24,6 +24,7 @@
 #include "weft/train/checkpoint.h"
 #include "weft/train/config_reader.h"
 #include "weft/train/line_input.h"
+#include "weft/train/memory_forecast.h"
 #include "weft/train/score_tokenizers.h"
 
 using namespace weft;
@@ -164,8 +165,8 @@ TEST_CASE("sizes beyond any machine are named in a configuration, and a model be
           "decoder_layers": 1000, "max_length": 256, "positions": "learned"}, "data": {"max_length": 8}})",
       "huge");
   const Vocabulary vocabulary = Vocabulary::from_tokens({"<unk>", "<s>", "</s>", "a"});
-  CHECK_THROWS_SAYING(TranslationModel(huge, vocabulary, vocabulary, standard_layers()), "and this machine has",
-                      ConfigError);
+  TranslationModel model(huge, vocabulary, vocabulary, standard_layers());  // takes no memory for its parameters
+  CHECK_THROWS_SAYING(require_room_for_model(model, standard_layers(), {Index{1} << 40, "free"}), "a model of", ConfigError);
 }
 
 TEST_CASE("a configuration has limits of length, depth and number, and errors stay short") {

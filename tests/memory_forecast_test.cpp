@@ -176,8 +176,8 @@ TEST_CASE("what does not fit is refused with a value that does") {
 TEST_CASE("weft train refuses what the machine has no room for, in one line, and writes nothing") {
   trained();
   const Words words{"train", "tiny.json", "--run", "no", "--set", "model.heads=1", "--set"};
-  check_refused(words + Words{"model.d_model=300000"},
-                {"a model of ", "would take", "lower model.d_model from 300000 to"});
+  check_refused(words + Words{"model.d_model=65536"},
+                {"a model of ", "would take", "lower model.d_model from 65536 to"});
   check_refused(words + Words{"training.memory=8TiB"}, {"training.memory is 8TiB", "lower it"});
   check_refused(words + Words{"model.d_model=200", "--set", "training.memory=4MB"},
                 {"a model of ", "allowed by training.memory", "lower model.d_model from 200 to "});

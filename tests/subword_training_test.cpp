@@ -242,12 +242,14 @@ TEST_CASE("of the spellings of one text, the n best translations hold the best a
   const auto model = new_model(subword_config());
   const std::vector<std::string> line{train_text().source.front()};
   TranslateOptions options;
-  options.search.beam = options.search.n_best = 100;
+  options.search.beam = options.search.n_best = 1000;
   options.search.max_length = 3;
 
   const EncodedText source = [&] {
     EncodedText text;
-    text.append(model->source_vocabulary().ids(model->source_tokenizer().split(line.front())));
+    std::vector<TokenId> ids = model->source_vocabulary().ids(model->source_tokenizer().split(line.front()));
+    ids.push_back(kEnd);
+    text.append(ids);
     return text;
   }();
   const Transformer* const networks[] = {&model->transformer()};

@@ -205,7 +205,9 @@ void read_parameters(const SafetensorsFile& file, ParameterSet& parameters) {
 /// Throws unless all numbers are finite: the last guard before a file.
 void require_finite(const std::filesystem::path& path, const std::string& name, std::span<const real> values) {
   if (first_not_finite(values) < 0) return;
-  throw Error(fmt::format("{}: not written: {} holds a number that is not finite", path.string(), name));
+  throw Error(fmt::format("{}: not written: {} holds a number that is not finite; go on from an earlier checkpoint, or see "
+                          "docs/divergence.md",
+                          path.string(), name));
 }
 
 /// Reads what training goes on with.

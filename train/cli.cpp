@@ -100,9 +100,19 @@ void give_up_reserve() {
 
 constexpr const char* kOutOfMemory = "out of memory; use a smaller model or smaller batches";
 
-/// Where even that is not enough: the process ends as after any error.
-void end_without_memory() {
-  fail(reserve == nullptr ? kOutOfMemory : "an error where none can be handled", 1);
+/// Where even that is not enough, or an exception had nowhere to go: the process ends as after any error.
+void end_at_once() {
+  const char* text = reserve == nullptr ? kOutOfMemory : "an error where none can be handled";
+  const std::exception_ptr error = std::current_exception();
+  try {
+    if (error) std::rethrow_exception(error);
+  } catch (const std::bad_alloc&) {
+    text = kOutOfMemory;
+  } catch (const std::exception& other) {
+    text = other.what();  // lives as long as `error`
+  } catch (...) {
+  }
+  fail(text, 1);
   std::_Exit(1);
 }
 
@@ -130,7 +140,7 @@ int run(int argc, const char* const* argv, const Registry& registry) {
   constexpr std::size_t kReserve = 64 << 10;
   std::free(reserve.exchange(std::malloc(kReserve)));
   std::set_new_handler(give_up_reserve);
-  std::set_terminate(end_without_memory);
+  std::set_terminate(end_at_once);
   try {
     return dispatch({argv + std::min(argc, 1), argv + argc}, registry);
   } catch (const ConfigError& error) {

@@ -96,8 +96,8 @@ std::string reason(TrainingEnd end, const TrainingState& state, const TrainingCo
 /// What was done about numbers that were not finite; empty if nothing was.
 std::string repaired(const TrainingState& state) {
   if (state.skipped + state.rollbacks == 0) return "";
-  return fmt::format("{} of its updates left out, {} times back to a checkpoint: see log.jsonl", state.skipped,
-                     state.rollbacks);
+  return fmt::format("numbers that were not finite: {} updates left out, went back to a checkpoint {} times; see log.jsonl",
+                     state.skipped, state.rollbacks);
 }
 
 /// The overrides of the configuration, those with an option of their own last.
@@ -134,12 +134,17 @@ std::string choose_steps(TranslationModel& model, Config& config, const Corpus& 
   return line;
 }
 
+/// What is to be said of lines that could not be printed.
+std::string lost_lines(const Progress& progress) {
+  return fmt::format("standard output: cannot write ({}); lines were lost, but the run is whole and saved",
+                     std::strerror(progress.error()));
+}
+
 /// Ends the command: as a failure if lines were lost on the way, now that the run's work is saved.
 int finished(Progress& progress) {
   progress.finish();
-  if (progress.error() == 0) return 0;
-  throw Error(fmt::format("standard output: cannot write ({}); lines were lost, but the run is whole and saved",
-                          std::strerror(progress.error())));
+  if (progress.error() != 0) throw Error(lost_lines(progress));
+  return 0;
 }
 
 int train(const Arguments& arguments, const Registry& registry) {
@@ -283,6 +288,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   if (end == TrainingEnd::kStopped) {
     progress.line(fmt::format("stopped after step {}, saved in {}; the same command goes on: {}", trainer.state().step,
                               last.string(), same_command(arguments)));
+    if (progress.error() != 0) fmt::print(stderr, "weft: warning: {}\n", lost_lines(progress));
     return 128 + stop_signal;
   }
   const fs::path best = folder / "best.safetensors";

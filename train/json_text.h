@@ -12,9 +12,6 @@ namespace weft {
 /// The shortest digits that read back as the same number, whatever the locale; null for what is not finite.
 std::string json_number(double value);
 
-/// A string; bytes that are not UTF-8, as the name of a file may hold, become U+FFFD.
-std::string json_string(const std::string& text);
-
 /// An array of strings, which must be UTF-8.
 std::string json_strings(const std::vector<std::string>& texts);
 

@@ -106,6 +106,7 @@ Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, Index b
     probe = std::max(static_cast<Index>(guess), fits + fits / 25 + 1);
     if (probe >= fails) probe = fits + (fails - fits) / 2;
   }
+  release_unused_memory();
   return fits;
 }
 

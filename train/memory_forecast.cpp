@@ -232,6 +232,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   for (Index i = 0; i < train.size(); ++i) {
     forecast.longest_rows = std::max(forecast.longest_rows, train.source.length(i) + train.target.length(i) + 2);
   }
+  if (room_for_work(forecast, room.bytes) <= 0) return forecast;
   TrainingStep step(model);
   forecast.update = forecast_update(model, step, largest);
   forecast.decoding = forecast_decoding(model, translated_lines(valid, config.training.validation_sentences));

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "weft/core/error.h"
+#include "weft/core/safetensors_header.h"
 #include "weft/train/json_text.h"
 
 namespace weft {
@@ -129,8 +130,8 @@ void RunLog::write(const ValidationEntry& e) {
 }
 
 void RunLog::write(const EventEntry& e) {
-  write_line(fmt::format(R"({{"step":{},"event":{},"count":{},"text":{}}})", e.step, json_string(e.event), e.count,
-                         json_string(e.text)));
+  write_line(fmt::format(R"({{"step":{},"event":{},"count":{},"text":{}}})", e.step, printable(e.event), e.count,
+                         printable(e.text)));
 }
 
 void RunLog::write_line(std::string line) { file_->write(line += '\n'); }

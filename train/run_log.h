@@ -55,8 +55,8 @@ RunLogEntries read_run_log(const std::string& path);
 class RunLog {
  public:
   /// Opens a log for a run that goes on after resume_step: entries of later steps are dropped, in one rename,
-  /// so that they do not appear twice, and so are rollbacks after the first `rollbacks`. 0 and 0 start an empty log. Throws Error if the file cannot be read or
-  /// written, DataError for lines that are no entries.
+  /// so that they do not appear twice, and so are rollbacks after the first `rollbacks`. 0 and 0 start an empty
+  /// log. Throws Error if the file cannot be read or written, DataError for lines that are no entries.
   RunLog(std::string path, Index resume_step, Index rollbacks = 0);
 
   /// Appends one entry; it is in the file when this returns. Throws Error with the file's name, as on a full

@@ -39,11 +39,15 @@ double measure_update(TranslationModel& model, const Corpus& corpus, double seco
   for (; done < kLeast || (done < kMost && now() - began < seconds); ++done) {
     std::vector<BatchSentences> batches;
     for (Index i = 0; i < config.accumulate; ++i) batches.push_back({borrowed, epoch[next++ % epoch.size()]});
-    step.run(done, batches);
+    try {
+      step.run(done, batches);
+    } catch (const DivergenceError&) {
+      break;  // the run itself will say so, and do what its configuration asks for
+    }
     if (average) average->update(values.values(), done + 1);
     if (done == 0) began = now();  // the first takes memory from the heap and wakes threads: not counted
   }
-  const double time = (now() - began) / static_cast<double>(done - 1);
+  const double time = (now() - began) / static_cast<double>(std::max<Index>(1, done - 1));
   Tensor restored = model.parameters().values();
   std::copy(before.begin(), before.end(), restored.values().begin());
   return time;

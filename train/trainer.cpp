@@ -193,12 +193,21 @@ void Trainer::validate_as_is() {
   logged_at_ += now() - began;  // the speed counts training alone
 }
 
+/// Gives `last`, which is replaced and never written to, a second name.
+void Trainer::keep_for_rollback() {
+  const fs::path kept = folder_ / kRollbackFile;
+  std::error_code error;
+  fs::remove(kept, error);
+  fs::create_hard_link(last_, kept, error);
+  if (error) write_file(kept, read_file(last_));  // a file system without links
+}
+
 void Trainer::save_last(bool due) {
   require_finite();
   if (due || config().on_divergence != "rollback") {
     state_.good_step = state_.step;
   } else if (state_.good_step == last_step_) {
-    write_file(folder_ / kRollbackFile, read_file(last_));
+    keep_for_rollback();
   }
   save_checkpoint(last_, model_, state_, &step_.optimizer(),
                   average_ ? std::as_const(*average_).values() : std::span<const real>());

@@ -42,8 +42,9 @@ std::optional<TrainingEnd> training_end(const TrainingState& state, const Traini
 /// Trains a model in a run folder, from wherever `state` stands.
 class Trainer {
  public:
-  /// Files written: log.jsonl, last.safetensors, best.safetensors, step checkpoints (see kept_checkpoints.h) and, at times, the one of divergence.h. With a state of step 0 the log starts anew; else the
-  /// optimizer's state is read from last.safetensors. Throws CheckpointError if the state does not fit the text.
+  /// Files written: log.jsonl, last.safetensors, best.safetensors, step checkpoints (see kept_checkpoints.h) and, at times,
+  /// rollback.safetensors (see divergence.h). With a state of step 0 the log starts anew; else the optimizer's state is read
+  /// from last.safetensors. Throws CheckpointError if the state does not fit the text.
   Trainer(TranslationModel& model, TrainingState state, TrainingData data, std::filesystem::path folder,
           Progress& progress);
 
@@ -79,6 +80,7 @@ class Trainer {
   void validate_as_is();
   /// Saves what a run goes on from. `due` says that each run like this one saves after this step, whether it was stopped
   /// there or not; others are no place to roll back to, or a stop would change what follows.
+  void keep_for_rollback();
   void save_last(bool due);
   /// Sets what the learning rate depends on beside the step.
   void set_rate();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/core/file.h"
+#include "weft/core/folder.h"
 #include "weft/data/corpus_cache.h"
 #include "weft/data/text_hash.h"
 
@@ -60,11 +61,10 @@ void keep_training_text(const TrainingText& text, bool alone) {
   fs::create_directories(folder, error);  // a failure shows when the file is written
   save_corpus(text.cache, text.key, text.encoded);
   if (!alone) return;
-  std::vector<fs::path> others;
-  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
-    if (i->path().extension() == kCacheSuffix && i->path() != text.cache) others.push_back(i->path());
+  for (const std::string& name : names_in(folder)) {
+    const fs::path other = folder / name;
+    if (other.extension() == kCacheSuffix && other != text.cache) fs::remove(other, error);
   }
-  for (const fs::path& other : others) fs::remove(other, error);
   remove_leftovers(text.cache);
 }
 

@@ -14,8 +14,9 @@ namespace weft {
 /// A model that translates text: configuration, tokenizers, vocabularies, parameters.
 class TranslationModel {
  public:
-  /// A new model with the parameters that config.training.seed gives. Throws ConfigError for an impossible shape, an
-  /// unknown layer name, or a vocabulary that does not fit the tokenizer.
+  /// A new model. Its parameters are made as config.training.seed says when they are first used, or by
+  /// parameters().allocate(), which is to come before several threads share the model. Throws ConfigError for an impossible
+  /// shape, an unknown layer name, or a vocabulary that does not fit the tokenizer.
   TranslationModel(Config config, Vocabulary source, Vocabulary target, const Registry& registry);
 
   const Config& config() const { return config_; }
