@@ -207,7 +207,8 @@ void write_file(const fs::path& path, std::string_view bytes) {
 }
 
 AppendedFile::AppendedFile(const fs::path& path, bool emptied) : path_(path) {
-  Descriptor file(path_, O_WRONLY | O_CREAT | O_APPEND | (emptied ? O_TRUNC : 0));
+  // Without waiting for the reader of a pipe.
+  Descriptor file(path_, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | (emptied ? O_TRUNC : 0));
   if (file.get() < 0) fail_writing(path_, "open", errno);
   file_ = file.release();
 }

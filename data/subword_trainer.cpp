@@ -28,6 +28,10 @@ constexpr int kRepeats = 256;
 std::string prepared(const std::string& line, bool lowercase) {
   std::string text = escape_for_subwords(normalise_text(line, lowercase));
   for (std::size_t at = 0; (at = text.find(kReserved, at)) != text.npos;) text.replace(at, kReserved.size(), 1, ' ');
+  // SentencePiece cuts sentences at its symbols, whose letters it would then not learn.
+  for (const std::string_view symbol : {"<s>", "</s>", "<unk>"}) {
+    for (std::size_t at = 0; (at = text.find(symbol, at)) != text.npos;) text.insert(at + 1, 1, ' ');
+  }
   return text;
 }
 

@@ -33,6 +33,9 @@ void* counted(std::size_t size, std::size_t alignment) {
 [[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
   return counted(size, static_cast<std::size_t>(alignment));
 }
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return counted(size, static_cast<std::size_t>(alignment));  // throws only where all is lost
+}
 [[gnu::noinline]] void operator delete(void* place) noexcept { std::free(place); }
 [[gnu::noinline]] void operator delete(void* place, std::size_t) noexcept { std::free(place); }
 [[gnu::noinline]] void operator delete(void* place, std::align_val_t) noexcept { std::free(place); }

@@ -43,10 +43,8 @@ int average(const Arguments& arguments, const Registry& registry) {
     paths.assign(words.begin() + 1, words.end());
   }
   if (arguments.has("run") && fs::exists(output)) {
-    const std::string name = output.filename().string();
-    const bool of_run = is_same_file(output.parent_path() / ".", fs::path(arguments.text("run")) / ".") &&
-                        (name == "last.safetensors" || name == "best.safetensors" || name.starts_with("step-"));
-    if (of_run || !is_whole(output)) {
+    // Through links, and in the folder of any run.
+    if (is_run_checkpoint(fs::canonical(output)) || is_run_checkpoint(output) || !is_whole(output)) {
       refuse(fmt::format("{} is not an average that could be made anew; name another file", output.string()));
     }
   }

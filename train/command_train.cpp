@@ -176,6 +176,7 @@ int train(const Arguments& arguments, const Registry& registry) {
     checkpoint.model->set_training(trains);
     if (const auto end = training_end(checkpoint.state, config.training)) {
       clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), false);
+      mend_best(folder, checkpoint.state, progress);
       progress.line(fmt::format("{} is trained to its end, step {}{}; use --fresh to train anew", folder.string(),
                                 checkpoint.state.step, reason(*end, checkpoint.state, config.training)));
       return finished(progress);
@@ -252,7 +253,8 @@ int train(const Arguments& arguments, const Registry& registry) {
                                   folder.string()));
     }
   }
-  clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), arguments.has("fresh"));
+  clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), arguments.has("fresh"),
+                   config_file);
   if (!resumes) {
     text.write_task(folder / "data");
     if (!is_same_file(config_file, folder / "config.json")) write_file(folder / "config.json", config_json(config));

@@ -63,7 +63,10 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     return value({static_cast<Index>(v), fmt::to_string(v)});
   }
   bool number_float(double v, const std::string& digits) override { return value({v, digits}); }
-  bool string(std::string& v) override { return value({v, json_string(v).value()}); }
+  bool string(std::string& v) override {
+    if (v.find('\0') != v.npos) return stop("a zero byte in a text");  // would cut the name of a file
+    return value({v, json_string(v).value()});
+  }
   bool binary(binary_t&) override { return false; }
   bool start_object(std::size_t) override { return open({{}, "an object", true}); }
   bool end_object() override { return close(); }

@@ -270,7 +270,7 @@ void require_room(const MemoryForecast& forecast, const Config& config, const Me
            fmt::format("lower decoding.batch_tokens from {} to {}", config.decoding.batch_tokens,
                        scaled(std::min(config.decoding.batch_tokens, forecast.decoding.rows), work / decoding)));
   }
-  if (update <= work) return;
+  if (work > 0 && update <= work) return;  // without room for the state, no update was measured
   const double rows = (work - forecast.update.fixed) / std::max(forecast.update.row, 1.0);
   const std::string what = fmt::format("an update of {} tokens", format_count(forecast.largest_rows));
   if (rows >= static_cast<double>(forecast.longest_rows)) {

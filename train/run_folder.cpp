@@ -11,9 +11,11 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/core/folder.h"
 #include "weft/core/safetensors.h"
 #include "weft/train/divergence.h"
 #include "weft/train/kept_checkpoints.h"
+#include "weft/train/output_file.h"
 
 namespace weft {
 
@@ -28,14 +30,22 @@ void make_run_folder(const fs::path& folder) {
   }
 }
 
-void clean_run_folder(const fs::path& folder, const std::set<Index>& kept, bool fresh) {
-  for (const char* name : {"last.safetensors", "best.safetensors", kRollbackFile, "log.jsonl", "config.json"}) {
-    remove_leftovers(folder / name);
+void clean_run_folder(const fs::path& folder, const std::set<Index>& kept, bool fresh, const fs::path& config_file) {
+  // `best` before `last`: a process killed in between leaves a run that can go on, and not another run's best checkpoint.
+  for (const char* name : {"best.safetensors", kRollbackFile, "last.safetensors", "log.jsonl", "config.json"}) {
+    const fs::path path = folder / name;
+    remove_leftovers(path);
     std::error_code error;
-    if (fresh) fs::remove(folder / name, error);
-    if (error) throw Error(fmt::format("{}: cannot remove ({})", (folder / name).string(), error.message()));
+    if (fresh && !is_same_file(path, config_file)) fs::remove(path, error);
+    if (error) throw Error(fmt::format("{}: cannot remove ({})", path.string(), error.message()));
   }
   remove_step_checkpoints(folder, kept);
+}
+
+bool is_run_checkpoint(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return path.extension() == ".safetensors" &&
+         (name == "last.safetensors" || name == "best.safetensors" || name.starts_with("step-"));
 }
 
 bool is_whole(const fs::path& checkpoint) {
@@ -61,14 +71,15 @@ FolderLock::~FolderLock() {
 }
 
 void require_no_results(const fs::path& folder, const Registry& registry) {
-  const fs::path best = folder / "best.safetensors";
-  std::error_code error;
-  if (!fs::exists(best, error)) return;
-  if (is_whole(best) && load_checkpoint(best, registry).state.validations.size() <= 1) return;
-  throw DataError(
-      fmt::format("{}: holds best.safetensors, but no last.safetensors to go on from; use --fresh to replace it, "
-                  "or --run to choose another folder",
-                  folder.string()));
+  for (const std::string& name : names_in(folder)) {
+    const fs::path path = folder / name;
+    if (!is_run_checkpoint(path)) continue;
+    if (is_whole(path) && load_checkpoint(path, registry).state.validations.size() <= 1) continue;
+    throw DataError(
+        fmt::format("{}: holds {}, but no last.safetensors to go on from; use --fresh to replace it, "
+                    "or --run to choose another folder",
+                    folder.string(), name));
+  }
 }
 
 void mend_best(const fs::path& folder, TrainingState& state, Progress& progress) {

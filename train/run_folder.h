@@ -15,8 +15,9 @@ namespace weft {
 void make_run_folder(const std::filesystem::path& folder);
 
 /// Removes what killed processes left in the run folder, step checkpoints but for those of `kept`, and, for a fresh start,
-/// the other files of an earlier run. Throws Error if a file cannot be removed.
-void clean_run_folder(const std::filesystem::path& folder, const std::set<Index>& kept, bool fresh);
+/// the other files of an earlier run, but not `config_file` if that is one. Throws Error if a file cannot be removed.
+void clean_run_folder(const std::filesystem::path& folder, const std::set<Index>& kept, bool fresh,
+                      const std::filesystem::path& config_file = {});
 
 /// Holds a run folder for this process, until it ends in whatever way.
 class FolderLock {
@@ -30,6 +31,9 @@ class FolderLock {
  private:
   int file_;
 };
+
+/// Whether a path has the name of a checkpoint that runs write: last, best or one of a step.
+bool is_run_checkpoint(const std::filesystem::path& path);
 
 /// Whether a checkpoint can be read.
 bool is_whole(const std::filesystem::path& checkpoint);

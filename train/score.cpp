@@ -98,6 +98,9 @@ std::vector<ScoredPair> score(ModelSpan models, const ParallelText& text, const 
       const auto begin = all.begin() + batch.target_rows.begin(static_cast<Index>(s));
       pair.log_probabilities.assign(begin, begin + batch.target_rows.length(static_cast<Index>(s)));
       pair.log_probability = std::accumulate(pair.log_probabilities.begin(), pair.log_probabilities.end(), 0.0);
+      if (std::isnan(pair.log_probability)) {
+        throw Error("the model's output is not a number; the checkpoint is from a run that diverged");
+      }
       if (options.alignments) pair.alignment = std::move(alignments[s]);
     }
   }

@@ -198,7 +198,7 @@ void Trainer::keep_for_rollback() {
   const fs::path kept = folder_ / kRollbackFile;
   std::error_code error;
   fs::remove(kept, error);
-  fs::create_hard_link(last_, kept, error);
+  fs::create_hard_link(fs::canonical(last_), kept, error);
   if (error) write_file(kept, read_file(last_));  // a file system without links
 }
 
@@ -231,7 +231,7 @@ bool Trainer::time_is_up(bool validates) const {
 void Trainer::advance(const volatile int& stop) {
   double began = now();
   log(update());
-  longest_update_ = std::max(longest_update_, now() - began);
+  longest_update_ = std::max(0.98 * longest_update_, now() - began);  // a machine that stood still is soon forgotten
   bool validates = state_.step == config().steps || state_.step % config().validate_every == 0;
   if (state_.step < config().steps && time_is_up(validates)) validates = state_.out_of_time = true;
   began = now();

@@ -32,8 +32,10 @@ std::uint64_t rules_hash(const DataConfig& config) {
 TrainingText encode_training_text(const TranslationModel& model, const RunText& text, Index longest,
                                   const fs::path& folder) {
   TrainingText result;
+  std::uint64_t files = 0;
   if (!folder.empty() && !text.is_task()) {
-    result.key = mix_hash(text.train_hash(), rules_hash(model.config().data));
+    files = text.train_hash();
+    result.key = mix_hash(files, rules_hash(model.config().data));
     for (const Vocabulary* vocabulary : {&model.source_vocabulary(), &model.target_vocabulary()}) {
       result.key = mix_hash(result.key, vocabulary->content_hash());
     }
@@ -52,6 +54,9 @@ TrainingText encode_training_text(const TranslationModel& model, const RunText& 
   const ShortLines short_lines = text.read_train([&](const ParallelText& block) { encoder.add(block); });
   result.encoded = encoder.finish();
   result.encoded.report.short_lines = short_lines;
+  if (result.key != 0 && text.train_hash() != files) {
+    throw DataError("the training text changed while it was read; begin again once nothing writes to it");
+  }
   return result;
 }
 
