@@ -21,8 +21,8 @@ struct MemoryStatistics {
 MemoryStatistics memory_statistics();
 
 /// The most bytes that the pool holds, handed out or kept, where at most `needed` are handed out at one time (a block that
-/// is lent for less than its size aside): before it would take more, it gives back all that it keeps.
-constexpr Index most_reserved(Index needed) { return needed + needed / 4 + (Index{4} << 20); }
+/// is lent for less than its size aside): before it would take more, it gives back kept blocks.
+constexpr Index most_reserved(Index needed) { return needed + needed / 2 + (Index{4} << 20); }
 
 /// Starts a new peak at what is handed out now.
 void reset_peak_memory();

@@ -20,7 +20,7 @@ namespace {
 
 /// The share of what the pool may keep at most that it does keep in a long run, whose batches are of many shapes. Measured:
 /// see tests/torture/memory.
-constexpr double kKept = 0.85;
+constexpr double kKept = 0.75;
 
 Index bytes_of(double bytes) { return static_cast<Index>(std::ceil(std::max(bytes, 0.0))); }
 
