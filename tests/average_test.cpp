@@ -115,6 +115,14 @@ TEST_CASE("weft average averages named checkpoints, and those that a run has kep
   CHECK(bytes_of("best one") != bytes_of(run + "/best.safetensors"));
   CHECK(run_weft({"evaluate", "best one"}).code == 0);
 
+  // A run's own checkpoints are no averages to be made anew, whatever run and whatever name leads to them.
+  const std::string other = trained();
+  const std::string before = bytes_of(other);
+  check_refused({"average", "--run", run, "--best", "2", "--output", other}, {other + " is not an average"});
+  std::filesystem::create_symlink(other, "linked");
+  check_refused({"average", "--run", run, "--best", "2", "--output", "linked"}, {"linked is not an average"});
+  CHECK(bytes_of(other) == before);
+
   // last.safetensors has the optimizer's state besides; the average has not.
   CHECK(run_weft({"average", "of last", run + "/last.safetensors"}).code == 0);
   CHECK(bytes_of("of last") == bytes_of(last[2]));

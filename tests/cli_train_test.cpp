@@ -171,6 +171,10 @@ TEST_CASE("--fresh starts anew, but not before the text is known to be good") {
   CHECK(run_weft(words + Words{"--fresh", "--set", "training.seed=5"}).code == 0);
   CHECK(bytes_of("anew/last.safetensors") != last);
   CHECK(log_lines("anew") == 2 + 1);
+  // The configuration in the run folder is as good as any other.
+  const std::string config = bytes_of("anew/config.json");
+  CHECK(run_weft({"train", "anew/config.json", "--run", "anew", "--fresh", "--quiet"}).code == 0);
+  CHECK(bytes_of("anew/config.json") == config);
 }
 
 TEST_CASE("--quiet prints nothing, and any number of threads gives the same bytes") {
@@ -412,6 +416,11 @@ TEST_CASE("results without a checkpoint to go on from are not replaced unasked")
   std::filesystem::remove("orphan/last.safetensors");
   check_refused(words, {"holds best.safetensors, but no last.safetensors", "--fresh"});
   CHECK(run_weft(words + Words{"--fresh"}).code == 0);
+  CHECK(run_weft(words + Words{"--fresh", "--set", "training.keep_last=2"}).code == 0);
+  std::filesystem::remove("orphan/last.safetensors");
+  std::filesystem::remove("orphan/best.safetensors");
+  check_refused(words, {"holds step-", "but no last.safetensors"});
+  CHECK(std::filesystem::exists("orphan/step-30.safetensors"));
   // A file of one's own is not a result, and is not replaced either.
   std::filesystem::create_directory("mine");
   put("mine/best.safetensors", "precious");

@@ -217,6 +217,12 @@ TEST_CASE("every layer that comes with Weft passes every check") {
   CHECK(layers == 16);
 }
 
+TEST_CASE("a difference that falls on a kink of relu is no mistake") {
+  LayerOptions options = small_layer_options();
+  options.d_model = 6, options.heads = 1, options.d_feed_forward = 49;
+  CHECK(failed(check_layer(standard_layers(), "feed_forward", "default", options)) == Names{});
+}
+
 TEST_CASE("large sizes are checked in parts") {
   Registry registry = standard_layers();
   registry.add<WrongBackward>("feed_forward", "wrong");

@@ -4,10 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "small_model.h"
+#include "throws.h"
 #include "tiny_run.h"
+#include "weft/core/error.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/translate.h"
 
@@ -139,4 +142,11 @@ TEST_CASE("pairs without a score say why, and keep their place") {
   CHECK(summary.tokens == 2 + 10);
   CHECK(std::isnan(ScoreSummary{}.perplexity()));
   CHECK(score(models, ParallelText{{""}, {""}})[0].skipped == "the source is blank");
+}
+
+TEST_CASE("a model whose output is not a number has no scores") {
+  const auto model = wild_model(2);
+  model->parameters().values().data()[0] = std::numeric_limits<real>::quiet_NaN();
+  const TranslationModel* const models[] = {model.get()};
+  CHECK_THROWS_SAYING(score(models, ParallelText{{"a b c d e f"}, {"a b c d e f"}}, {}), "not a number", Error);
 }

@@ -284,6 +284,19 @@ TEST_CASE("any text of a few characters can be learned from, or is refused, and 
   CHECK(learned > 75);
 }
 
+TEST_CASE("the letters of symbols that a text spells out are learned") {
+  const Strings lines{"hello </s> there", "a <unk> <s>b"};
+  for (const char* kind : kKinds) {
+    const auto model = model_of(train(lines, {kind, 60}));
+    const SubwordTokenizer tokenizer(model, false);
+    for (const std::string& line : lines) {
+      const std::vector<TokenId> ids = Vocabulary::from_subwords(model).ids(tokenizer.split(line));
+      CHECK(std::count(ids.begin(), ids.end(), kUnknown) == 0);
+      CHECK(tokenizer.join(tokenizer.split(line)) == line);
+    }
+  }
+}
+
 TEST_CASE("character_coverage leaves out the rarest characters") {
   Strings lines(2000, "ab ba");
   lines.push_back("xyz");
