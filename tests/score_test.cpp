@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -146,7 +147,8 @@ TEST_CASE("pairs without a score say why, and keep their place") {
 
 TEST_CASE("a model whose output is not a number has no scores") {
   const auto model = wild_model(2);
-  model->parameters().values().data()[0] = std::numeric_limits<real>::quiet_NaN();
+  Tensor values = model->parameters().values();
+  std::fill(values.values().begin(), values.values().end(), std::numeric_limits<real>::quiet_NaN());
   const TranslationModel* const models[] = {model.get()};
   CHECK_THROWS_SAYING(score(models, ParallelText{{"a b c d e f"}, {"a b c d e f"}}, {}), "not a number", Error);
 }
