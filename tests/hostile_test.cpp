@@ -162,8 +162,8 @@ TEST_CASE("sizes beyond any machine are named in a configuration, and a model be
                  "model.max_length (16385) times model.d_model (1024) must be at most 16777216"));
   CHECK(contains(config_error(R"({"data": {"cache": "a\u0000b"}})"), "c.json:1:29: a zero byte in a text"));
   const Config huge = parse_config(
-      R"({"model": {"d_model": 65536, "heads": 1, "d_feed_forward": 1048576, "encoder_layers": 1000,
-          "decoder_layers": 1000, "max_length": 256, "positions": "learned"}, "data": {"max_length": 8}})",
+      R"({"model": {"d_model": 65536, "heads": 1, "d_feed_forward": 1048576, "encoder_layers": 100,
+          "decoder_layers": 100, "max_length": 256, "positions": "learned"}, "data": {"max_length": 8}})",
       "huge");
   const Vocabulary vocabulary = Vocabulary::from_tokens({"<unk>", "<s>", "</s>", "a"});
   TranslationModel model(huge, vocabulary, vocabulary, standard_layers());  // takes no memory for its parameters

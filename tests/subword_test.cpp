@@ -256,7 +256,7 @@ TEST_CASE("very little text is no trouble") {
 
 TEST_CASE("any text of a few characters can be learned from, or is refused, and stays as it is") {
   int learned = 0;
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
     Random random(seed);
     const std::uint64_t letters = 1 + random.below(6);
     Strings lines(1 + random.below(12));
@@ -281,7 +281,7 @@ TEST_CASE("any text of a few characters can be learned from, or is refused, and 
       CHECK(contains(error.what(), "is blank"));
     }
   }
-  CHECK(learned > 75);
+  CHECK(learned > 25);
 }
 
 TEST_CASE("the letters of symbols that a text spells out are learned") {
