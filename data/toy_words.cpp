@@ -28,7 +28,8 @@ void append(std::string& text, std::string_view word) {
 void capitalise(std::string& text) {
   char& first = text.front();
   if (first >= 'a' && first <= 'z') first = static_cast<char>(first - 'a' + 'A');
-  if (text.starts_with("à")) text.replace(0, std::string_view("à").size(), "À");
+  constexpr std::string_view kSmall = "à", kCapital = "À";  // of the same length
+  if (text.starts_with(kSmall)) std::copy(kCapital.begin(), kCapital.end(), text.begin());
 }
 
 }  // namespace

@@ -60,8 +60,9 @@ std::vector<std::string> Registry::names(std::string_view slot) const {
 }
 
 std::vector<std::string> Registry::slots() {
-  std::vector<std::string> slots(kLayerSlots.begin(), kLayerSlots.end());
-  slots.insert(slots.end(), kCrossLayerSlots.begin(), kCrossLayerSlots.end());
+  std::vector<std::string> slots;
+  for (const std::string_view slot : kLayerSlots) slots.emplace_back(slot);
+  for (const std::string_view slot : kCrossLayerSlots) slots.emplace_back(slot);
   return slots;
 }
 

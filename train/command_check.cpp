@@ -180,7 +180,8 @@ int check(const Arguments& arguments, const Registry& registry) {
   for (const std::string& slot : slots) {
     const Report report = report_on(registry, slot, words[1], configured ? &config : nullptr);
     passed = passed && report.check.passed();
-    text += (text.empty() ? "" : "\n") + to_text(report);
+    if (!text.empty()) text += '\n';
+    text += to_text(report);
     json["layers"].push_back(to_json(report));
   }
   if (!kDouble) {

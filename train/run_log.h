@@ -41,7 +41,7 @@ struct EventEntry {
 struct RunLogEntries {
   std::vector<StepEntry> steps;
   std::vector<ValidationEntry> validations;
-  std::vector<EventEntry> events;
+  std::vector<EventEntry> events = {};
 };
 
 /// The scores as members of a JSON object, without its braces; null for what is not finite.
