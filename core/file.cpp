@@ -88,6 +88,15 @@ void write_all(int file, const fs::path& path, std::string_view bytes) {
   }
 }
 
+/// What is written in the place of `path`: the file that a link leads to, the path itself where there is none.
+fs::path file_behind(const fs::path& path) {
+  std::error_code error;
+  const fs::path resolved = fs::canonical(path, error);
+  if (!error) return resolved;
+  if (error != std::errc::no_such_file_or_directory) fail_writing(path, "find", error.value());
+  return path;
+}
+
 }  // namespace
 
 FileCalls& file_calls() {
@@ -171,10 +180,8 @@ void FileWriter::flush() {
 }
 
 void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> write) {
+  const fs::path target = file_behind(path);
   std::error_code error;
-  const fs::path resolved = fs::canonical(path, error);
-  if (error && error != std::errc::no_such_file_or_directory) fail_writing(path, "find", error.value());
-  const fs::path target = error ? path : resolved;
   if (fs::exists(target, error) && !fs::is_regular_file(target, error)) {
     throw Error(fmt::format("{}: cannot be written: it is a folder or a device; name a file", path.string()));
   }
@@ -218,9 +225,10 @@ AppendedFile::~AppendedFile() { file_calls().close(file_); }
 void AppendedFile::write(std::string_view text) { write_all(file_, path_, text); }
 
 void remove_leftovers(const fs::path& path) {
-  const std::string stem = path.filename().string() + ".";
+  const fs::path target = file_behind(path);
+  const std::string stem = target.filename().string() + ".";
   const std::string_view suffix = ".tmp";
-  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const fs::path parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
   for (const std::string& name : names_in(parent)) {
     if (name.size() <= stem.size() + suffix.size() || !name.starts_with(stem) || !name.ends_with(suffix)) continue;
     const auto digits = std::string_view(name).substr(stem.size(), name.size() - stem.size() - suffix.size());

@@ -91,8 +91,8 @@ class AppendedFile {
   int file_;
 };
 
-/// Removes the temporaries that processes killed while writing `path` left beside it. To be called only where
-/// no other process writes that path.
+/// Removes the temporaries that processes killed while writing `path` left beside it, or beside the file that it is a link
+/// to. To be called only where no other process writes that path. Throws Error if the path cannot be followed.
 void remove_leftovers(const std::filesystem::path& path);
 
 }  // namespace weft

@@ -18,7 +18,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the format is little-endian and so are our copies");
 
 constexpr std::uint64_t kLengthBytes = 8;
-constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of the reference implementation
 constexpr std::size_t kChunkBytes = 1 << 20;
 const std::string kChecksumKey = "weft.crc32";
 const std::string kNoChecksum = "00000000";
@@ -110,9 +109,9 @@ void SafetensorsWriter::write(const std::filesystem::path& path) const {
     if (std::holds_alternative<std::span<const float>>(item.values)) place(item, "F32");
   }
   std::string text = format_safetensors_header(header);
-  if (text.size() > kMaxHeaderBytes) {
+  if (text.size() > kMostHeaderBytes) {
     refuse(path, fmt::format("cannot be written: a header of {} bytes", grouped(text.size())),
-           "the format allows 100,000,000; shorten the metadata");
+           fmt::format("the format allows {}; shorten the metadata", grouped(kMostHeaderBytes)));
   }
   const auto length = length_bytes(text.size());
   Checksum checksum;
@@ -148,7 +147,7 @@ void SafetensorsFile::parse(const SafetensorsOptions& options) {
   const auto header_bytes = std::bit_cast<std::uint64_t>(length);
   std::byte first;
   file_.read_at(kLengthBytes, std::span(&first, 1));
-  if (header_bytes > kMaxHeaderBytes || first != std::byte{'{'}) {
+  if (header_bytes > kMostHeaderBytes || first != std::byte{'{'}) {
     refuse(path(), "is not a safetensors file: it does not begin as one", "name a file ending in .safetensors");
   }
   if (header_bytes > size - kLengthBytes) refuse_cut(path(), size, kLengthBytes + header_bytes);

@@ -7,6 +7,7 @@
 // lower-case hex digits, computed with '0' in the place of each of the eight. It finds accidents, not malice.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -22,6 +23,9 @@
 #include "weft/core/types.h"
 
 namespace weft {
+
+/// The limit of the format's reference implementation for a header, in bytes.
+inline constexpr std::uint64_t kMostHeaderBytes = 100'000'000;
 
 /// Collects views of tensors and writes them; the same contents in the same order always give the same bytes.
 class SafetensorsWriter {

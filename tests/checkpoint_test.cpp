@@ -428,3 +428,12 @@ TEST_CASE("an optimizer takes only the state of its own kind") {
   const auto larger = make_optimizer({}, size + 1);
   CHECK_THROWS_AS(load_optimizer(folder / "adam", *larger), CheckpointError);
 }
+
+TEST_CASE("vocabularies too long for the header of a checkpoint are refused before training") {
+  const auto with_word = [](std::size_t bytes) {
+    return Vocabulary::from_tokens({"<unk>", "<s>", "</s>", std::string(bytes, 'a')});
+  };
+  const Vocabulary small = with_word(10), large = with_word(46'000'000);
+  CHECK_NOTHROW(require_room_in_header(small, large));
+  CHECK_THROWS_SAYING(require_room_in_header(large, large), "lower data.max_vocabulary", ConfigError);
+}

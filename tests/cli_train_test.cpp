@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli_stream.h"
+#include "weft/core/error.h"
+#include "weft/train/run_folder.h"
 #include "weft/train/stop_signal.h"
 
 using namespace weft::cli;
@@ -378,6 +380,41 @@ TEST_CASE("a second training in the same folder is refused") {
   ::close(held);
 }
 
+TEST_CASE("a run whose folder is removed or replaced meanwhile saves nothing more, and says so") {
+  for (const bool replaced : {false, true}) {
+    CAPTURE(replaced);
+    fs::remove_all("moved");
+    fs::remove_all("elsewhere");
+    const Words words = copy_run("moved") + Words{"--set", "training.steps=100000", "--set", "training.save_every=50"};
+    const Background run(words);
+    wait_for_lines("moved", 60);
+    fs::rename("moved", "elsewhere");
+    if (replaced) {
+      fs::create_directory("moved");
+      put("moved/last.safetensors", "another run's");
+    }
+    const Outcome outcome = run.wait();
+    CHECK(outcome.code == 1);
+    const bool seen = contains(outcome.err, "weft: moved: the folder of this run was removed or moved while it ran");
+    const bool within_a_save = contains(outcome.err, "weft: moved/") && contains(outcome.err, "No such file");
+    CHECK((seen || within_a_save));
+    CHECK(lines_of(outcome.err).size() == 1);
+    if (replaced) {
+      CHECK(bytes_of("moved/last.safetensors") == "another run's");
+      CHECK(std::distance(fs::directory_iterator("moved"), fs::directory_iterator()) == 1);
+    }
+    CHECK(run_weft({"inspect", "elsewhere/last.safetensors"}).code == 0);
+  }
+}
+
+TEST_CASE("--fresh removes the best checkpoint before the last, so that no other run's best stays alone") {
+  workplace();
+  fs::create_directories("half/last.safetensors/in the way");  // as if the process ended there
+  put("half/best.safetensors", "of the earlier run");
+  CHECK_THROWS_AS(weft::clean_run_folder("half", {}, true), weft::Error);
+  CHECK_FALSE(fs::exists("half/best.safetensors"));
+}
+
 TEST_CASE("a run that lost its best checkpoint says so and begins a new one") {
   const Words words = copy_run("lost");
   {
@@ -406,6 +443,13 @@ TEST_CASE("a best checkpoint that is lost comes back from the one that was kept 
   CHECK(contains(run_weft(words + Words{"--set", "training.threads=1"}).out, "made anew from step-"));
   CHECK(run_weft({"inspect", "kept/best.safetensors"}).code == 0);
   CHECK(best.size() > 10);
+  // A run that has come to its end mends it too.
+  const std::string last_best = bytes_of("kept/best.safetensors");
+  put("kept/best.safetensors", "damaged");
+  const Outcome again = run_weft(words);
+  CHECK(contains(again.out, "made anew from step-"));
+  CHECK(contains(again.out, "is trained to its end"));
+  CHECK(bytes_of("kept/best.safetensors") == last_best);
 }
 
 TEST_CASE("results without a checkpoint to go on from are not replaced unasked") {

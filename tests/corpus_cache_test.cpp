@@ -3,11 +3,17 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <fstream>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "temporary_folder.h"
 #include "throws.h"
+#include "tiny_run.h"
 #include "weft/core/error.h"
+#include "weft/train/training_text.h"
 
 using namespace weft;
 
@@ -81,4 +87,37 @@ TEST_CASE("a file that is missing is no problem; one that is cut, altered or ano
     CHECK_FALSE(problem(altered).empty());
   }
   CHECK_FALSE(load_corpus(folder.path(), 7).problem.empty());
+}
+
+TEST_CASE("a training text that changes while it is read is refused") {
+  const TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 5'000; ++i) lines += "a b c d e f\n";
+  folder.write("text.a", lines);
+  folder.write("text.b", lines);
+  const std::string path = folder.path().string();
+  const Config config = parse_config(
+      R"({"data": {"train_source": ")" + path + R"(/text.a", "train_target": ")" + path + R"(/text.b"}})", "changing");
+  const auto model = tiny_model(tiny_config());
+  const RunText text(config.data);
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    std::fstream file(path + "/text.a", std::ios::in | std::ios::out);
+    for (char letter = 'a'; !done; letter = letter == 'a' ? 'b' : 'a') file.seekp(0).put(letter).flush();
+  });
+  // Between two of the writer's turns it may be the same again.
+  int refused = 0;
+  for (int i = 0; i < 20; ++i) {
+    try {
+      encode_training_text(*model, text, 9, folder / "cache");
+    } catch (const DataError& error) {
+      CHECK(contains(error.what(), "changed while it was read"));
+      ++refused;
+    }
+  }
+  done = true;
+  writer.join();
+  CHECK(refused > 0);
+  const TrainingText whole = encode_training_text(*model, text, 9, folder / "cache");
+  CHECK_FALSE(whole.cache.empty());
 }

@@ -169,6 +169,28 @@ TEST_CASE("a run with rollbacks, stopped or killed anywhere, ends as one never s
   }
 }
 
+TEST_CASE("a rollback follows a last checkpoint that is a link to another place") {
+  const Config config = with_policy("rollback");
+  const auto run = [&](const fs::path& folder, const fs::path& target) {
+    int failures = 0;  // of an update and its replay
+    const Faulty faulty(Fault::Kind::kGradient, [&](std::uint64_t step, const Var&) { return step == 11 && ++failures < 3; });
+    train_for(folder, config, 8);
+    if (!target.empty()) {
+      fs::rename(folder / "last.safetensors", target);
+      fs::create_symlink(target, folder / "last.safetensors");
+    }
+    train_for(folder, config, 2);  // saves step 10, which is no place to go back to
+    while (train_for(folder, config, 1000) != TrainingEnd::kDone) continue;
+    CHECK(load_state(folder / "last.safetensors").rollbacks == 1);
+    return results(folder);
+  };
+  const TemporaryFolder plain, linked, elsewhere;
+  const auto expected = run(plain.path(), "");
+  run(linked.path(), elsewhere / "kept.safetensors");
+  CHECK(fs::is_symlink(linked / "last.safetensors"));
+  check_same(linked.path(), expected);
+}
+
 TEST_CASE("rollbacks end: before the first save at the beginning, and after five by stopping") {
   const Config config = with_policy("rollback");
   {

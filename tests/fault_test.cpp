@@ -29,8 +29,8 @@
 namespace {
 std::atomic<long> living{0}, failing{-1};
 
-void* taken(std::size_t bytes, std::size_t alignment) noexcept {
-  if (failing.load() >= 0 && failing.fetch_sub(1) == 0) return nullptr;
+void* taken(std::size_t bytes, std::size_t alignment, bool may_fail = true) noexcept {
+  if (may_fail && failing.load() >= 0 && failing.fetch_sub(1) == 0) return nullptr;
   void* block = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
   if (block != nullptr) ++living;
   return block;
@@ -46,7 +46,10 @@ void give_back(void* block) noexcept {
 constexpr std::size_t kPlain = alignof(std::max_align_t);
 }  // namespace
 [[gnu::noinline]] void* operator new(std::size_t bytes) { return taken_or_thrown(bytes, kPlain); }
-[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return taken(bytes, kPlain); }
+// Standard algorithms ask for a buffer like this, and do without one.
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return taken(bytes, kPlain, false);
+}
 [[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return taken_or_thrown(bytes, static_cast<std::size_t>(alignment));
 }

@@ -168,6 +168,10 @@ TEST_CASE("remove_leftovers leaves other files alone") {
   remove_leftovers(sandbox / "a");
   CHECK(sandbox.files() == 5);
   CHECK_FALSE(fs::exists(sandbox / "a.12.tmp"));
+  fs::create_symlink("b", sandbox / "link");
+  put(sandbox / "b", "the file");
+  remove_leftovers(sandbox / "link");  // what was written through a link is beside the file
+  CHECK_FALSE(fs::exists(sandbox / "b.12.tmp"));
 }
 
 TEST_CASE("an exception of the callback passes through and leaves the old file") {

@@ -93,6 +93,16 @@ TEST_CASE("the state of a model is known before it is allocated") {
   }
 }
 
+TEST_CASE("a state that leaves no room at all is refused, though no update was measured") {
+  Subject subject({"model.max_length=40", "data.max_length=30"});
+  const MemoryRoom room{1000, "left"};
+  const MemoryForecast forecast = forecast_memory(*subject.model, subject.data.train, subject.data.valid, room);
+  CHECK(forecast.work() == 0);
+  MemoryForecast large = forecast;
+  large.state = Index{1} << 30;
+  CHECK_THROWS_SAYING(require_room(large, subject.model->config(), room), "1000 B left", ConfigError);
+}
+
 TEST_CASE("a forecast changes nothing that follows") {
   const auto trained_values = [](bool forecast) {
     Subject subject({"model.max_length=40", "data.max_length=30", "training.batch_tokens=500"});

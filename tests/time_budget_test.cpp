@@ -31,6 +31,13 @@ TEST_CASE("measuring leaves parameters as they were and a run the same") {
   CHECK(measure_update(*model, data.train, 0) > 0);
   CHECK(measure_validation(*model, data.valid, data.valid_text) > 0);
   CHECK(std::vector<real>(values.values().begin(), values.values().end()) == before);
+
+  // Also of a run that diverges at once.
+  const auto wild = tiny_model(tiny_config({"optimizer.learning_rate=1e30", "schedule.name=constant"}));
+  const Tensor wild_values = wild->parameters().values();
+  const std::vector<real> wild_before(wild_values.values().begin(), wild_values.values().end());
+  CHECK(measure_update(*wild, data.train, 0.5) > 0);
+  CHECK(std::vector<real>(wild_values.values().begin(), wild_values.values().end()) == wild_before);
 }
 
 TEST_CASE(

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -15,83 +13,17 @@
 #include "weft/data/subword_model.h"
 #include "weft/train/base64.h"
 #include "weft/train/json_text.h"
-#include "weft/train/validation_history.h"
 
 namespace weft {
 namespace {
 
-using ReadJson = nlohmann::json;  // finds its keys in a tree: the time for a text does not grow with its square
-
 constexpr const char* kFormat = "1";
 constexpr const char* kAverage = "average.values";
-constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<Index> lengths(const Shape& shape) {
   std::vector<Index> lengths;
   for (int d = 0; d < shape.rank(); ++d) lengths.push_back(shape[d]);
   return lengths;
-}
-
-double number(const ReadJson& json, const char* key) {
-  return json.at(key).is_null() ? kNotANumber : json.at(key).get<double>();
-}
-
-/// Reads the metadata of training, whose values are three deep.
-ReadJson parse_training(const std::string& text, const std::string& file) {
-  constexpr int kDeepest = 3;
-  return ReadJson::parse(text, [&file](int depth, ReadJson::parse_event_t event, const ReadJson&) {
-    const bool opens = event == ReadJson::parse_event_t::object_start || event == ReadJson::parse_event_t::array_start;
-    if (opens && depth >= kDeepest) {
-      throw CheckpointError(
-          fmt::format("{}: its metadata are not those of a checkpoint (weft.training is nested too deeply)", file));
-    }
-    return true;
-  });
-}
-
-TrainingState training_state(const ReadJson& json, const std::string& file) {
-  const auto whole = [&file](const ReadJson& parent, const char* key, auto most) {
-    const ReadJson& value = parent.at(key);
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
-      throw CheckpointError(fmt::format("{}: weft.training: {} is {}; must be a whole number from 0 to {}", file, key,
-                                        value.is_number() ? value.dump() : value.type_name(), most));
-    }
-    return value.get<decltype(most)>();
-  };
-  constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
-  constexpr Index kMost = Index{1} << 53;  // sums of two are an Index still
-  const Index step = whole(json, "step", kMost);
-  TrainingState state{.step = step,
-                      .epoch = whole(json, "epoch", kMost),
-                      .next_batch = whole(json, "next_batch", kMost),
-                      .loss_sum = number(json, "loss_sum"),
-                      .loss_tokens = whole(json, "loss_tokens", kMost),
-                      .validations = {},
-                      .best_step = whole(json, "best_step", step),
-                      .out_of_time = json.value("out_of_time", false),  // older checkpoints have none
-                      .held_out_hash = json.contains("held_out_hash") ? whole(json, "held_out_hash", kAny) : 0,
-                      .data_hash = whole(json, "data_hash", kAny)};
-  if (json.contains("file_hashes")) {
-    for (const ReadJson& hash : json.at("file_hashes")) {
-      state.file_hashes.push_back(whole(ReadJson{{"file_hashes", hash}}, "file_hashes", kAny));
-    }
-  }
-  if (json.contains("mean_loss")) {  // older checkpoints lack these
-    state.loss_watch = {number(json, "mean_loss"), number(json, "least_mean_loss"), whole(json, "loss_above", kMost)};
-    state.explosions = whole(json, "explosions", kMost);
-    state.skipped = whole(json, "skipped", kMost);
-    state.skipped_in_row = whole(json, "skipped_in_row", kMost);
-    state.good_step = whole(json, "good_step", step);
-    state.rollbacks = whole(json, "rollbacks", kMost);
-  } else {
-    state.good_step = step;
-  }
-  for (const ReadJson& v : json.at("validations")) {
-    state.validations.push_back({whole(v, "step", step), number(v, "loss"), number(v, "perplexity"),
-                                 number(v, "token_accuracy"), number(v, "exact_match"), number(v, "bleu"),
-                                 v.contains("chrf") ? number(v, "chrf") : kNotANumber});  // earlier versions lack it
-  }
-  return state;
 }
 
 const std::string& metadata(const SafetensorsFile& file, const std::string& key) {
@@ -107,7 +39,7 @@ const std::string& metadata(const SafetensorsFile& file, const std::string& key)
 
 TrainingState training_state(const SafetensorsFile& file) {
   const std::string name = file.path().string();
-  return training_state(parse_training(metadata(file, "weft.training"), name), name);
+  return parse_training_state(metadata(file, "weft.training"), name);
 }
 
 /// Runs `read`, with an error that names the file for metadata of other shapes.
@@ -115,7 +47,7 @@ template <class Read>
 auto read_metadata(const std::filesystem::path& path, Read read) {
   try {
     return read();
-  } catch (const ReadJson::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     throw CheckpointError(
         fmt::format("{}: its metadata are not those of a checkpoint ({})", path.string(), error.what()));
   }
@@ -221,27 +153,18 @@ void read_state(const SafetensorsFile& file, const std::string& key, std::span<r
 
 }  // namespace
 
-double best_score(const TrainingState& state, const std::string& metric) {
-  for (const ValidationEntry& v : state.validations) {
-    if (v.step == state.best_step) return score_of(v, metric);
+void require_room_in_header(const Vocabulary& source, const Vocabulary& target) {
+  if (source.subwords() != nullptr) return;  // the models have limits of their own
+  constexpr std::uint64_t kMost = kMostHeaderBytes / 10 * 9;  // the rest is for all else
+  std::uint64_t bytes = 0;
+  for (const Vocabulary* vocabulary : {&source, &target}) {
+    const auto quotes = 4 * static_cast<std::uint64_t>(vocabulary->size());  // each escaped once more
+    bytes += json_strings(vocabulary->tokens()).size() + quotes;
   }
-  return kNotANumber;
-}
-
-std::string training_json(const TrainingState& state) {
-  std::string validations;
-  for (const ValidationEntry& v : state.validations) {
-    if (!validations.empty()) validations += ',';
-    validations += fmt::format(R"({{"step":{},{}}})", v.step, json_scores(v));
-  }
-  return fmt::format(
-      R"({{"step":{},"epoch":{},"next_batch":{},"loss_sum":{},"loss_tokens":{},"best_step":{},"out_of_time":{},)"
-      R"("held_out_hash":{},"data_hash":{},"file_hashes":[{}],"mean_loss":{},"least_mean_loss":{},"loss_above":{},)"
-      R"("explosions":{},"skipped":{},"skipped_in_row":{},"good_step":{},"rollbacks":{},"validations":[{}]}})",
-      state.step, state.epoch, state.next_batch, json_number(state.loss_sum), state.loss_tokens, state.best_step,
-      state.out_of_time, state.held_out_hash, state.data_hash, fmt::join(state.file_hashes, ","),
-      json_number(state.loss_watch.mean), json_number(state.loss_watch.least), state.loss_watch.above, state.explosions,
-      state.skipped, state.skipped_in_row, state.good_step, state.rollbacks, validations);
+  if (bytes <= kMost) return;
+  throw ConfigError(fmt::format("the vocabularies take {} MB of the {} MB that a checkpoint's header has for them; lower "
+                                "data.max_vocabulary, or use data.tokenizer \"bpe\"",
+                                (bytes + 999'999) / 1'000'000, kMost / 1'000'000));
 }
 
 void save_checkpoint(const std::filesystem::path& path, TranslationModel& model, const TrainingState& state,

@@ -193,6 +193,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   if (!resumes) {
     Vocabularies vocabularies = build_vocabularies(
         config.data, [&](FunctionRef<void(const ParallelText&)> take) { return text.read_train(take); });
+    require_room_in_header(vocabularies.source, vocabularies.target);
     checkpoint.model = std::make_unique<TranslationModel>(config, std::move(vocabularies.source),
                                                           std::move(vocabularies.target), registry);
     require_room_for_model(*checkpoint.model, registry);
@@ -266,7 +267,8 @@ int train(const Arguments& arguments, const Registry& registry) {
   if (!resumes) warn_of_small_vocabularies(model, progress);
   Trainer trainer(model, checkpoint.state,
                   {std::move(train.corpus), std::move(valid.corpus), std::move(valid_lines), std::move(train_in_epoch),
-                   [&](std::span<const Index> pairs) { return text.train_places(pairs, folder / "data"); }},
+                   [&](std::span<const Index> pairs) { return text.train_places(pairs, folder / "data"); },
+                   [&] { lock->require_held(); }},
                   folder, progress);
   progress.line(fmt::format("vocabulary       {} source, {} target tokens",
                             format_count(model.source_vocabulary().size()),

@@ -73,12 +73,12 @@ double with_kept(double tensors) {
 
 /// What is to come of all this, in bytes of the process.
 Index to_come(const MemoryForecast& forecast) {
-  return bytes_of(with_kept(static_cast<double>(forecast.state) + forecast.work())) - forecast.held;
+  return forecast.text + bytes_of(with_kept(static_cast<double>(forecast.state) + forecast.work())) - forecast.held;
 }
 
 /// The most bytes of tensors beside the state that a room leaves: with_kept() the other way round.
 double room_for_work(const MemoryForecast& forecast, Index room) {
-  const double fixed = with_kept(0), all = static_cast<double>(room) + static_cast<double>(forecast.held);
+  const double fixed = with_kept(0), all = static_cast<double>(room - forecast.text + forecast.held);
   constexpr double kUnit = 1 << 30;
   return std::max(0.0, (all - fixed) / ((with_kept(kUnit) - fixed) / kUnit) - static_cast<double>(forecast.state));
 }
@@ -161,6 +161,16 @@ void require_room_for_model(TranslationModel& model, const Registry& registry, c
                   : "use a smaller vocabulary, smaller layers and fewer of them");
 }
 
+Index text_bytes(const Corpus& train, const DataConfig& config) {
+  constexpr Index kPlanned = 4 * sizeof(Index);  // lengths, order, batches, and the batches of the epoch before
+  Index bytes = kPlanned * train.size();
+  if (config.subword_sampling > 0) {
+    const Index tokens = static_cast<Index>(train.source.tokens.size() + train.target.tokens.size());
+    bytes += 3 * (tokens * static_cast<Index>(sizeof(TokenId)) + 3 * train.size() * static_cast<Index>(sizeof(Index))) / 2;
+  }
+  return bytes;
+}
+
 BatchSize largest_batch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches) {
   BatchSize largest;
   for (const auto& sentences : batches) {
@@ -225,6 +235,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   MemoryForecast forecast;
   forecast.state = state_bytes(config.training, config.optimizer, parameters);
   forecast.held = 2 * parameters * static_cast<Index>(sizeof(real));
+  forecast.text = text_bytes(train, config.data);
   const auto batches =
       BatchPlan(train, config.training.batch_tokens, static_cast<std::uint64_t>(config.training.seed)).epoch(0);
   const BatchSize largest = largest_batch(train, batches);

@@ -33,8 +33,9 @@ struct DecodingForecast {
   Index rows = 0;  ///< source rows of the batch that takes most
 };
 
-/// The memory in bytes that tensors will take.
+/// The memory in bytes that a run will take.
 struct MemoryForecast {
+  Index text = 0;          ///< what is made of the training text for an epoch, beside what there is
   Index state = 0;         ///< parameters, gradients, the optimizer's state, the moving average
   Index held = 0;          ///< what there is of the state already: parameters and gradients
   MemoryLine update;       ///< the most beside these in an update
@@ -53,6 +54,9 @@ Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimiz
 /// the room. Allocates no parameters.
 void require_room_for_model(TranslationModel& model, const Registry& registry, const MemoryRoom& room = memory_room());
 
+/// What is made of a training text for an epoch: its plan, and with data.subword_sampling all of its tokens.
+Index text_bytes(const Corpus& train, const DataConfig& config);
+
 /// The largest of these batches, in tokens.
 BatchSize largest_batch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches);
 
@@ -70,7 +74,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
                                const MemoryRoom& room);
 
 /// What the process will have at its peak: what it had before the forecast, when the parameters were allocated, what is to
-/// come of the state, the work, and what the pool keeps of blocks that fit nothing at the time.
+/// come of text and state, the work, and what the pool keeps of blocks that fit nothing at the time.
 Index expected_peak(const MemoryForecast& forecast, const ResidentMemory& before);
 
 /// Throws ConfigError, with the key to lower and a value that would do, if the forecast is more than there is room for, or

@@ -9,6 +9,7 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/core/folder.h"
 #include "weft/data/file_hash.h"
 #include "weft/data/subword_model.h"
 #include "weft/data/subword_trainer.h"
@@ -210,7 +211,9 @@ std::uint64_t RunText::train_hash() const {
 }
 
 void RunText::write_task(const std::filesystem::path& directory) const {
-  if (!task_.empty()) write_toy(task_, directory);
+  if (task_.empty()) return;
+  write_toy(task_, directory);
+  for (const std::string& name : names_in(directory)) remove_leftovers(directory / name);
 }
 
 Vocabularies build_vocabularies(const DataConfig& config, TextBlocks train) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -57,7 +58,8 @@ bool is_whole(const fs::path& checkpoint) {
   }
 }
 
-FolderLock::FolderLock(const fs::path& folder) : file_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+FolderLock::FolderLock(const fs::path& folder)
+    : folder_(folder), file_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   // A file system without locks is no reason not to train.
   if (file_ >= 0 && ::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(file_);
@@ -68,6 +70,16 @@ FolderLock::FolderLock(const fs::path& folder) : file_(::open(folder.c_str(), O_
 
 FolderLock::~FolderLock() {
   if (file_ >= 0) ::close(file_);
+}
+
+void FolderLock::require_held() const {
+  struct stat held, there;
+  if (file_ < 0 || ::fstat(file_, &held) != 0) return;
+  const bool same = ::stat(folder_.c_str(), &there) == 0 && held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+  if (same) return;
+  throw Error(fmt::format("{}: the folder of this run was removed or moved while it ran, or another took its place; "
+                          "nothing is saved there. Put it back and go on from its last checkpoint, or start anew",
+                          folder_.string()));
 }
 
 void require_no_results(const fs::path& folder, const Registry& registry) {

@@ -28,7 +28,11 @@ class FolderLock {
   FolderLock& operator=(const FolderLock&) = delete;
   ~FolderLock();
 
+  /// Throws Error if the folder was removed or moved since, so that what is written to its path would not be held.
+  void require_held() const;
+
  private:
+  std::filesystem::path folder_;
   int file_;
 };
 

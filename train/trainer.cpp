@@ -186,6 +186,7 @@ void Trainer::validate_as_is() {
     progress_.line(fmt::format("  reference  {}", data_.valid_text.target[i]));
     progress_.line(fmt::format("  output     {}", result.translations[i]));
   }
+  data_.require_folder();
   if (kept_steps(state_.validations, config()).count(state_.step) > 0) {
     save_checkpoint(step_checkpoint(folder_, state_.step), model_, state_, nullptr);
   }
@@ -204,6 +205,7 @@ void Trainer::keep_for_rollback() {
 
 void Trainer::save_last(bool due) {
   require_finite();
+  data_.require_folder();
   if (due || config().on_divergence != "rollback") {
     state_.good_step = state_.step;
   } else if (state_.good_step == last_step_) {

@@ -30,6 +30,8 @@ struct TrainingData {
   /// Where pairs of the training text, by Corpus::line, stand for the user, as "FILE:LINE". Without it messages give the
   /// pairs' numbers.
   std::function<std::vector<std::string>(std::span<const Index> pairs)> places = {};
+  /// Asked before files are saved: throws if the run folder is not this run's any more.
+  std::function<void()> require_folder = [] {};
 };
 
 /// Why run() came back: all steps are made, validations have not got better for long enough, the time is over, or it was
