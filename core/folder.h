@@ -1,4 +1,4 @@
-// What is in a folder.
+// What is at a path, and in a folder. Of what the system fails to look at nothing is taken for granted: it is an error.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,11 @@
 
 namespace weft {
 
-/// The names of all that is in a folder, in no order; none if it cannot be read. Unlike std::filesystem's iterator, which
-/// ends the process, it throws std::bad_alloc when memory is out.
+/// Whether there is anything at a path, at the end of its links. Throws Error if the system cannot say.
+bool is_there(const std::filesystem::path& path);
+
+/// The names of all that is in a folder, in no order; none if there is no such folder. Throws Error if it cannot be read.
+/// Unlike std::filesystem's iterator, which ends the process, it throws std::bad_alloc when memory is out.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
 
 }  // namespace weft

@@ -10,9 +10,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "limited_allocation.h"
 #include "temporary_folder.h"
 #include "throws.h"
 #include "weft/core/error.h"
+#include "weft/core/folder.h"
+#include "weft/train/run_files.h"
 
 using namespace weft;
 namespace fs = std::filesystem;
@@ -165,6 +168,98 @@ TEST_CASE("a log that is not there has no entries, and resuming starts it") {
   RunLog log(folder.log(), 5);
   log.write(step_at(6));
   CHECK(read_run_log(folder.log()).steps.size() == 1);
+}
+
+TEST_CASE("the time of entries that resuming drops was spent all the same") {
+  const Folder folder;
+  const auto at = [](Index step, double seconds) {
+    StepEntry entry = step_at(step);
+    entry.elapsed_seconds = seconds;
+    return entry;
+  };
+  {
+    RunLog log(folder.log(), 0);
+    log.write(at(10, 5));
+    log.write(EventEntry{10, "rollback", 1, "back"});
+    log.write(at(15, 8.5));
+    log.write(ValidationEntry{15, 2.5, 12.5, 0.5, 0.25, 34.5, 56.75});
+  }
+  RunLog log(folder.log(), 10);
+  CHECK(log.kept_seconds() == 8.5);
+  CHECK(read_run_log(folder.log()).steps.size() == 1);
+  log.write(at(12, 9));
+  CHECK(RunLog(folder.log(), 12).kept_seconds() == 9);
+  CHECK(RunLog(folder.log(), 1).kept_seconds() == 9);  // none is kept
+  CHECK(RunLog(folder.log(), 1).kept_seconds() == 0);
+}
+
+TEST_CASE("going on with a long log takes little memory") {
+  const Folder folder;
+  std::string text;
+  {
+    RunLog log(folder.log(), 0);
+    log.write(step_at(7));
+    log.write(ValidationEntry{7, 2.5, 12.5, 0.5, 0.25, 34.5, 56.75});
+    log.write(EventEntry{7, "skipped", 1, "of a.txt"});
+    const std::string lines = bytes_of(folder.log());
+    while (text.size() < 2'000'000) text += lines;
+  }
+  put(folder.log(), text + R"({"step":8,"epo)");
+  {
+    const LimitedAllocation limit(200'000);
+    CHECK(RunLog(folder.log(), 7).kept_seconds() == 7.75);
+  }
+  CHECK(bytes_of(folder.log()) == text);
+  const RunLogEntries read = read_run_log(folder.log());
+  CHECK(read.steps.size() == read.validations.size());
+  CHECK(read.steps.size() == read.events.size());
+}
+
+TEST_CASE("a line of a step reads back the same however it is written") {
+  const Folder folder;
+  const std::string line =
+      R"({"step":10,"epoch":2,"loss":0.1,"learning_rate":5e-324,"grad_norm":-1.7976931348623157e+308,)"
+      R"("tokens_per_second":null,"peak_bytes":9223372036854775807,"elapsed_seconds":7.75})";
+  std::string spaced;
+  for (const char c : line) spaced += c == ':' ? std::string(" : ") : std::string(1, c);
+  std::string whole = line;
+  whole.replace(whole.find("null"), 4, "0.30000000000000004");
+  std::string hidden = whole;
+  hidden.replace(hidden.find("0.1"), 3, "nan");
+  put(folder.log(), line + "\n" + spaced + "\n" + whole + "\n");
+  const RunLogEntries read = read_run_log(folder.log());
+  REQUIRE(read.steps.size() == 3);
+  for (const StepEntry& e : read.steps) {
+    CHECK(e.step == 10);
+    CHECK(e.epoch == 2);
+    CHECK(e.loss == 0.1);
+    CHECK(e.learning_rate == 5e-324);
+    CHECK(e.grad_norm == -std::numeric_limits<double>::max());
+    CHECK(e.peak_bytes == std::numeric_limits<Index>::max());
+    CHECK(e.elapsed_seconds == 7.75);
+  }
+  CHECK(std::isnan(read.steps[0].tokens_per_second));
+  CHECK(read.steps[2].tokens_per_second == 0.30000000000000004);
+  put(folder.log(), hidden + "\n");
+  CHECK_THROWS_SAYING(read_run_log(folder.log()), "log.jsonl:1: ", DataError);
+}
+
+TEST_CASE("what cannot be looked at is not taken for missing: a log, a text of a run, a folder") {
+  const Folder folder;
+  fs::create_symlink("log.jsonl", folder.log());  // to itself
+  CHECK_THROWS_SAYING(read_run_log(folder.log()), "log.jsonl: cannot be looked at: ", Error);
+  CHECK_THROWS_SAYING(RunLog(folder.log(), 5), "log.jsonl: cannot be looked at: ", Error);
+  DataConfig data;
+  data.subword_model = folder.log();
+  CHECK_THROWS_SAYING(run_file_hashes(data), "log.jsonl: cannot be looked at: ", Error);
+  CHECK_THROWS_SAYING(names_in(folder.log()), "log.jsonl: cannot be looked at: ", Error);
+  CHECK_THROWS_SAYING(names_in(folder.write("file", "")), "file: cannot be looked at: Not a directory", Error);
+  CHECK(names_in(folder / "none").empty());
+  CHECK(names_in(folder.path()).size() == 2);
+  CHECK_FALSE(is_there(folder / "none"));
+  CHECK_FALSE(is_there(folder / "file" / "below"));
+  data.subword_model = (folder / "none").string();
+  CHECK(run_file_hashes(data) == std::vector<std::uint64_t>{0});
 }
 
 TEST_CASE("a line that is no entry is named") {

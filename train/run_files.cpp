@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <system_error>
 
 #include "weft/core/error.h"
+#include "weft/core/folder.h"
 #include "weft/data/file_hash.h"
 #include "weft/train/run_data.h"
 
@@ -30,8 +30,7 @@ std::vector<std::string> run_files(const DataConfig& config) {
 std::vector<std::uint64_t> run_file_hashes(const DataConfig& config) {
   std::vector<std::uint64_t> hashes;
   for (const std::string& name : run_files(config)) {
-    std::error_code error;
-    const bool regular = std::filesystem::is_regular_file(name, error);
+    const bool regular = is_there(name) && std::filesystem::is_regular_file(name);
     hashes.push_back(regular ? std::max<std::uint64_t>(1, file_hash(name)) : 0);
   }
   return hashes;

@@ -18,6 +18,7 @@ void require_same_config(const Config& before, Config now, const std::string& fo
 std::vector<std::string> run_files(const DataConfig& config);
 
 /// A hash of each of these files; 0 for one that is not there, or is no regular file and can be read only once.
+/// Throws Error if the system cannot say which, DataError if one cannot be read.
 std::vector<std::uint64_t> run_file_hashes(const DataConfig& config);
 
 /// Throws DataError with the names of the files that are not as they were when `before` was taken; of a hash of 0, and where

@@ -4,14 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "weft/core/error.h"
+#include "weft/core/folder.h"
 #include "weft/core/safetensors_header.h"
 #include "weft/train/json_text.h"
 
@@ -20,19 +25,36 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The complete lines of a file, with their ends; what follows the last one was cut short. None without a file.
-std::vector<std::string> read_lines(const std::string& path) {
-  std::vector<std::string> lines;
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return lines;
-  const InputFile file(path);  // a pipe or a device may never end
-  std::string text(static_cast<std::size_t>(file.size()), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(text)));
-  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
-    lines.push_back(text.substr(begin, end + 1 - begin));
+/// The complete lines of a log, one at a time; what follows the last one was cut short. None without a file.
+class LogLines {
+ public:
+  explicit LogLines(const std::string& path) {
+    if (is_there(path)) file_.emplace(path);  // which refuses a pipe or a device, which may never end
   }
-  return lines;
-}
+
+  /// Reads the next line, with its end; false after the last.
+  bool next(std::string& line) {
+    line.clear();
+    while (true) {
+      const std::size_t end = part_.find('\n', begin_);
+      line.append(part_, begin_, end == part_.npos ? end : end + 1 - begin_);
+      begin_ = end == part_.npos ? 0 : end + 1;
+      if (end != part_.npos) return true;
+      part_.resize(file_ ? static_cast<std::size_t>(std::min(kPartBytes, file_->size() - read_)) : 0);
+      if (part_.empty()) return false;
+      file_->read_at(read_, std::as_writable_bytes(std::span(part_)));
+      read_ += part_.size();
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kPartBytes = 1 << 16;
+
+  std::optional<InputFile> file_;
+  std::uint64_t read_ = 0;
+  std::string part_;       // of the file, up to `read_`
+  std::size_t begin_ = 0;  // of the next line in it
+};
 
 double number(const Json& json) {
   return json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
@@ -56,8 +78,35 @@ EventEntry event_entry(const Json& json) {
           json.at("text").get<std::string>()};
 }
 
+/// Reads a line just as write() makes it of a StepEntry, which nearly all of a long log are, much faster than the JSON
+/// library; nothing for any other.
+std::optional<StepEntry> written_step_entry(std::string_view line) {
+  const auto read = [&line](std::string_view key, auto& value) {
+    if (!line.starts_with(key)) return false;
+    line.remove_prefix(key.size());
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
+    if (error != std::errc()) return false;
+    line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+    return true;
+  };
+  const auto read_real = [&](std::string_view key, double& value) {
+    return read(key, value) && std::isfinite(value);  // what is not is null in JSON
+  };
+  StepEntry e;
+  const bool read_all =
+      read(R"({"step":)", e.step) && read(R"(,"epoch":)", e.epoch) && read_real(R"(,"loss":)", e.loss) &&
+      read_real(R"(,"learning_rate":)", e.learning_rate) && read_real(R"(,"grad_norm":)", e.grad_norm) &&
+      read_real(R"(,"tokens_per_second":)", e.tokens_per_second) && read(R"(,"peak_bytes":)", e.peak_bytes) &&
+      read_real(R"(,"elapsed_seconds":)", e.elapsed_seconds) && line == "}\n";
+  return read_all ? std::optional(e) : std::nullopt;
+}
+
 /// Adds the entry of one line to `entries` and returns its step.
 Index parse_line(const std::string& path, std::size_t line_number, const std::string& line, RunLogEntries& entries) {
+  if (const auto written = written_step_entry(line)) {
+    entries.steps.push_back(*written);
+    return written->step;
+  }
   try {
     const Json json = Json::parse(line);
     if (json.contains("validation")) {
@@ -87,7 +136,8 @@ std::string json_scores(const ValidationEntry& e) {
 RunLogEntries read_run_log(const std::string& path) {
   RunLogEntries entries;
   std::size_t line_number = 0;
-  for (const std::string& line : read_lines(path)) parse_line(path, ++line_number, line, entries);
+  LogLines lines(path);
+  for (std::string line; lines.next(line);) parse_line(path, ++line_number, line, entries);
   return entries;
 }
 
@@ -99,22 +149,21 @@ RunLog::RunLog(std::string path, Index resume_step, Index rollbacks) : path_(std
 
 /// Keeps the entries up to a step and a rollback: one that was written, but not saved, is made again.
 void RunLog::keep_until(Index last_step, Index rollbacks) {
-  std::string kept;
-  RunLogEntries entries;
-  std::size_t line_number = 0;
-  for (const std::string& line : read_lines(path_)) {
-    const std::size_t events = entries.events.size();
-    if (parse_line(path_, ++line_number, line, entries) > last_step) continue;
-    if (entries.events.size() > events && entries.events.back().event == "rollback" &&
-        entries.events.back().count > rollbacks) {
-      continue;
+  LogLines lines(path_);
+  write_file_atomically(path_, [&](FileWriter& kept) {
+    std::size_t line_number = 0;
+    for (std::string line; lines.next(line);) {
+      RunLogEntries entry;  // the one of this line
+      const Index step = parse_line(path_, ++line_number, line, entry);
+      for (const StepEntry& e : entry.steps) kept_seconds_ = std::max(kept_seconds_, e.elapsed_seconds);
+      const bool unsaved = std::any_of(entry.events.begin(), entry.events.end(), [&](const EventEntry& e) {
+        return e.event == "rollback" && e.count > rollbacks;
+      });
+      if (step > last_step || unsaved) continue;
+      for (const StepEntry& e : entry.steps) kept_bytes_ = std::max(kept_bytes_, e.peak_bytes);
+      kept.write(line);
     }
-    kept += line;
-    if (entries.steps.empty()) continue;
-    kept_seconds_ = entries.steps.back().elapsed_seconds;
-    kept_bytes_ = entries.steps.back().peak_bytes;
-  }
-  write_file(path_, kept);
+  });
 }
 
 void RunLog::write(const StepEntry& e) {

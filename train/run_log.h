@@ -56,7 +56,8 @@ class RunLog {
  public:
   /// Opens a log for a run that goes on after resume_step: entries of later steps are dropped, in one rename,
   /// so that they do not appear twice, and so are rollbacks after the first `rollbacks`. 0 and 0 start an empty
-  /// log. Throws Error if the file cannot be read or written, DataError for lines that are no entries.
+  /// log. Reads the log once, in little memory, however long it is. Throws Error if the file cannot be read or written,
+  /// DataError for lines that are no entries.
   RunLog(std::string path, Index resume_step, Index rollbacks = 0);
 
   /// Appends one entry; it is in the file when this returns. Throws Error with the file's name, as on a full
@@ -65,7 +66,8 @@ class RunLog {
   void write(const ValidationEntry& entry);
   void write(const EventEntry& entry);
 
-  /// The elapsed_seconds of the last entry that was kept; 0 if there is none.
+  /// The most elapsed_seconds of the log as it was found, 0 without any: the time of entries that were dropped was spent
+  /// all the same.
   double kept_seconds() const { return kept_seconds_; }
 
  private:
@@ -74,7 +76,7 @@ class RunLog {
 
   std::string path_;
   double kept_seconds_ = 0;
-  Index kept_bytes_ = 0;
+  Index kept_bytes_ = 0;  // the most peak_bytes of the entries that were kept
   std::unique_ptr<AppendedFile> file_;
 };
 
