@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "weft/core/error.h"
@@ -79,6 +80,25 @@ TEST_CASE("long logs are thinned, and what is not finite is left out") {
 TEST_CASE("a log without validations, a single entry") {
   CHECK(xml::fault(learning_curve_svg({{"a", {{step(1, 2, 1)}, {}}}}, {})) == "");
   CHECK(xml::fault(learning_curve_svg({{"a", {{}, {validation(1, 2, 1)}}}}, {})) == "");
+}
+
+TEST_CASE("values that are next to each other, tiny or huge have axes of a few ticks") {
+  constexpr double kTiny = std::numeric_limits<double>::denorm_min(), kHuge = std::numeric_limits<double>::max();
+  for (const double a : {0.0, kTiny, 1e-300, 2.5, 1e299, 1e300, kHuge}) {
+    for (const double b : {a, std::nextafter(a, kHuge), a * (1 + 1e-12), -a, kHuge}) {
+      CAPTURE(a);
+      CAPTURE(b);
+      for (const bool by_time : {true, false}) {
+        const CurveRun pair{"a", {{step(1, a, a), step(2, b, b)}, {validation(1, a, a), validation(2, b, b)}}};
+        const std::string svg = learning_curve_svg({pair}, {"", "bleu", by_time});
+        CHECK(xml::fault(svg) == "");
+        CHECK(xml::count(svg, "<path") < 40);
+        CHECK(xml::count(svg, "<text") < 80);
+        CHECK(svg.find("nan") == std::string::npos);
+        CHECK(svg.find("inf") == std::string::npos);
+      }
+    }
+  }
 }
 
 TEST_CASE("what cannot be drawn") {

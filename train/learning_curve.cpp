@@ -17,6 +17,7 @@ namespace {
 
 constexpr double kMargin = 28, kHeader = 64, kGap = 64, kLeft = 48;  // kLeft: room for the numbers of an axis
 constexpr double kPanelWidth = 400, kPanelHeight = 260, kBelow = 46, kLegendRow = 20;
+constexpr double kLeastWidth = 1e-300;    // of an axis; of less no tenth can be told
 constexpr std::size_t kMostPoints = 300;  // of a curve; more are averaged
 constexpr std::array<std::string_view, 6> kColours = {"#1f527c", "#c2562d", "#3c8f5f", "#8a4f9e", "#b8860b", "#4a4a4a"};
 
@@ -48,7 +49,11 @@ double tick_distance(double range) {
   return 10 * power;
 }
 
-/// A range of an axis, with something to show even for a single value.
+/// Whether a value has a place on an axis: sums and differences of a few such values are finite.
+bool can_be_drawn(double value) { return std::abs(value) < 1e300; }
+
+/// A range of an axis, with something to show even for a single value, and for values so close together that the numbers
+/// of the axis could not tell them apart: ticks of less than the last digit of a value would never come to an end.
 struct Range {
   double low = INFINITY, high = -INFINITY;
 
@@ -58,7 +63,9 @@ struct Range {
   }
   void widen() {
     if (!(low <= high)) *this = {0, 1};
-    const double room = high > low ? (high - low) * 0.05 : std::max(std::abs(high) * 0.1, 0.5);
+    const double size = std::max(std::abs(low), std::abs(high));
+    const bool apart = high - low > std::max(size * 1e-6, kLeastWidth);
+    const double room = apart ? (high - low) * 0.05 : std::max(size * 0.1, 0.5);
     low -= room;
     high += room;
   }
@@ -116,7 +123,7 @@ class Picture {
         y.add(p.y);
       }
     }
-    if (x.high <= 0) x.high = 1;
+    if (x.high < kLeastWidth) x.high = 1;
     y.widen();
     const auto at_x = [&](double value) { return left + (value - x.low) / (x.high - x.low) * kPanelWidth; };
     const auto at_y = [&](double value) {
@@ -181,15 +188,16 @@ std::string learning_curve_svg(const std::vector<CurveRun>& runs, const CurveOpt
     }
     const std::string_view colour = kColours[r % kColours.size()];
     Curve trained, validated, scored;
-    for (const StepEntry& e : steps) {
-      if (std::isfinite(e.loss)) trained.push_back({place(steps, e.step, options.by_time), e.loss});
-    }
+    const auto add = [](Curve& curve, const Point& p) {
+      if (can_be_drawn(p.x) && can_be_drawn(p.y)) curve.push_back(p);
+    };
+    for (const StepEntry& e : steps) add(trained, {place(steps, e.step, options.by_time), e.loss});
     double best = NAN;
     for (const ValidationEntry& e : validations) {
       const double x = place(steps, e.step, options.by_time), score = e.*(metric->value) * metric->factor;
-      if (std::isfinite(e.loss)) validated.push_back({x, e.loss});
+      add(validated, {x, e.loss});
+      add(scored, {x, score});
       if (!std::isfinite(score)) continue;
-      scored.push_back({x, score});
       const bool less = metric->name == "loss" || metric->name == "perplexity";
       if (!std::isfinite(best) || (less ? score < best : score > best)) best = score;
     }
