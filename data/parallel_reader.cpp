@@ -1,8 +1,10 @@
 #include "weft/data/parallel_reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "weft/core/error.h"
@@ -57,6 +59,45 @@ void require_text(const TextFiles& files, bool source, bool target, Index pairs)
   }
 }
 
+/// Does what the public function of this name says, but for the memory; `reading` is set to what is being read.
+ShortLines read_blocks(std::span<const TextFiles> texts, FunctionRef<void(const ParallelText& block)> take,
+                       const TextFiles*& reading) {
+  using Found = PairReader::Found;
+  ShortLines short_lines;
+  ParallelText block;
+  const auto hand_out = [&] {
+    take(block);
+    block.source.clear();
+    block.target.clear();
+  };
+  for (const TextFiles& files : texts) {
+    reading = &files;
+    PairReader reader(files);
+    bool source = false, target = false;  // whether there is any text
+    Index pairs = 0;
+    for (Found found = reader.next(); found != Found::kNothing; found = reader.next()) {
+      if (found == Found::kSourceAlone || found == Found::kTargetAlone) {
+        require_blank_rest(reader, found);
+        break;
+      }
+      if (const std::string problem = reader.problem(); !problem.empty()) throw DataError(problem);
+      if (found == Found::kTooFewColumns) {
+        if (short_lines.count++ == 0) short_lines.first = fmt::format("{}:{}", files.tsv, reader.line());
+        continue;
+      }
+      ++pairs;
+      source = source || !is_blank(reader.source());
+      target = target || !is_blank(reader.target());
+      block.source.emplace_back(reader.source());
+      block.target.emplace_back(reader.target());
+      if (static_cast<Index>(block.source.size()) == kBlockPairs) hand_out();
+    }
+    require_text(files, source, target, pairs);
+  }
+  if (!block.source.empty()) hand_out();
+  return short_lines;
+}
+
 }  // namespace
 
 PairReader::PairReader(const TextFiles& files) : files_(files) {
@@ -101,39 +142,13 @@ std::string PairReader::problem() const {
 }
 
 ShortLines read_blocks(std::span<const TextFiles> texts, FunctionRef<void(const ParallelText& block)> take) {
-  using Found = PairReader::Found;
-  ShortLines short_lines;
-  ParallelText block;
-  const auto hand_out = [&] {
-    take(block);
-    block.source.clear();
-    block.target.clear();
-  };
-  for (const TextFiles& files : texts) {
-    PairReader reader(files);
-    bool source = false, target = false;  // whether there is any text
-    Index pairs = 0;
-    for (Found found = reader.next(); found != Found::kNothing; found = reader.next()) {
-      if (found == Found::kSourceAlone || found == Found::kTargetAlone) {
-        require_blank_rest(reader, found);
-        break;
-      }
-      if (const std::string problem = reader.problem(); !problem.empty()) throw DataError(problem);
-      if (found == Found::kTooFewColumns) {
-        if (short_lines.count++ == 0) short_lines.first = fmt::format("{}:{}", files.tsv, reader.line());
-        continue;
-      }
-      ++pairs;
-      source = source || !is_blank(reader.source());
-      target = target || !is_blank(reader.target());
-      block.source.emplace_back(reader.source());
-      block.target.emplace_back(reader.target());
-      if (static_cast<Index>(block.source.size()) == kBlockPairs) hand_out();
-    }
-    require_text(files, source, target, pairs);
+  const TextFiles* reading = nullptr;
+  try {
+    return read_blocks(texts, take, reading);
+  } catch (const std::bad_alloc&) {
+    if (reading == nullptr) throw;
+    throw too_large_text(fmt::format("{}", fmt::join(reading->names(), ", ")));
   }
-  if (!block.source.empty()) hand_out();
-  return short_lines;
 }
 
 }  // namespace weft

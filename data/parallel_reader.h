@@ -66,8 +66,9 @@ inline constexpr Index kBlockPairs = 1 << 18;
 
 /// Reads all pairs of the texts in turn and hands them out in blocks of kBlockPairs pairs, the last smaller. Blank lines
 /// at the end of a file that its partner lacks are left out, blank lines elsewhere stay; lines of a TSV file with too few
-/// columns are left out and counted in the result. Throws DataError as read_lines does, and if the line counts of two
-/// files differ, if a side of a text is blank throughout, or if no line of a TSV file has the columns.
+/// columns are left out and counted in the result. Throws DataError as read_lines does, also where memory ends in `take`,
+/// and if the line counts of two files differ, if a side of a text is blank throughout, or if no line of a TSV file has
+/// the columns.
 ShortLines read_blocks(std::span<const TextFiles> texts, FunctionRef<void(const ParallelText& block)> take);
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <istream>
+#include <new>
 #include <utility>
 
 #include "weft/core/error.h"
@@ -103,7 +104,12 @@ std::string replace_invalid_text(std::string_view line, Index& count) {
   return result;
 }
 
-std::vector<std::string> read_lines(const std::filesystem::path& path) {
+DataError too_large_text(const std::string& name) {
+  return DataError(
+      fmt::format("{}: this text is too large for the memory that is free; give a smaller one, or a part of it", name));
+}
+
+std::vector<std::string> read_lines(const std::filesystem::path& path) try {
   const std::string name = path.string();
   const auto in = open_text(path);
   LineReader reader(*in, name);
@@ -116,6 +122,8 @@ std::vector<std::string> read_lines(const std::filesystem::path& path) {
     lines.push_back(line);
   }
   return lines;
+} catch (const std::bad_alloc&) {  // the lines are given back by now, so there is memory to say so
+  throw too_large_text(path.string());
 }
 
 ParallelText read_parallel(const std::filesystem::path& source, const std::filesystem::path& target) {

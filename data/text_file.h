@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/core/error.h"
 #include "weft/core/types.h"
 #include "weft/data/parallel_text.h"
 
@@ -56,9 +57,12 @@ std::optional<TextProblem> text_problem(std::string_view line);
 /// Replaces each NUL and each byte that is not UTF-8 by U+FFFD, and adds their number to `count`.
 std::string replace_invalid_text(std::string_view line, Index& count);
 
+/// The error of a text for whose lines there is no memory; of a gzipped one the file itself may be small.
+DataError too_large_text(const std::string& name);
+
 /// Reads all lines of a file, gzipped or not (see open_text); an empty file has none.
-/// Throws DataError if it cannot be read, is UTF-16, or holds a NUL or anything but UTF-8 (with line and
-/// byte).
+/// Throws DataError if it cannot be read, is UTF-16, holds a NUL or anything but UTF-8 (with line and byte), or if its
+/// lines are too many for the memory.
 std::vector<std::string> read_lines(const std::filesystem::path& path);
 
 /// Reads two files as sentence pairs, line by line. Blank lines at the end of one file that the other lacks

@@ -3,13 +3,16 @@
 
 #include <doctest/doctest.h>
 
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "limited_allocation.h"
 #include "temporary_folder.h"
 #include "throws.h"
 #include "weft/core/error.h"
+#include "weft/data/parallel_reader.h"
 #include "weft/data/utf8.h"
 
 using namespace weft;
@@ -112,6 +115,19 @@ TEST_CASE("read_lines says why a file cannot be read") {
   CHECK(contains(error_of([&] { read_lines(folder.path() / "none.txt"); }), "none.txt: there is no such file"));
   CHECK(contains(error_of([&] { read_lines(folder.path()); }), ": this is a directory"));
   CHECK(contains(error_of([&] { read_lines(folder.write("file", "a") / "below"); }), "below: "));
+}
+
+TEST_CASE("a text that is too large for the memory is named") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.write("blank.en", std::string(50'000, '\n'));
+  const TextFiles files{path.string(), folder.write("blank.fr", std::string(50'000, '\n')).string(), "", 1, 2};
+  const std::string too_large = "blank.en: this text is too large for the memory that is free; ";
+  const LimitedAllocation limit(500'000);
+  CHECK_THROWS_SAYING(read_lines(path), too_large, DataError);
+  CHECK_THROWS_SAYING(read_parallel(path, path), too_large, DataError);
+  CHECK_THROWS_SAYING(read_blocks(std::span(&files, 1), [](const ParallelText&) {}), "blank.en, ", DataError);
+  CHECK_THROWS_SAYING(read_blocks(std::span(&files, 1), [](const ParallelText&) {}), "blank.fr: this text is too large",
+                      DataError);
 }
 
 TEST_CASE("text_problem and replace_invalid_text serve a stream that must keep its lines") {
