@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
+#include <system_error>
 
 #include "weft/autograd/gradient_check.h"
 #include "weft/nn/layer_checks.h"
@@ -70,6 +72,23 @@ std::string told(const Finding& f, Figure figure) {
                      f.allowed == 0 ? "none allowed" : fmt::format("{:.0e} allowed", f.allowed));
 }
 
+/// To be called where an error is handled: passes it on if it tells of the machine and not of the layer, as memory or files
+/// cannot be had.
+void pass_on_errors_of_machine() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::system_error&) {  // std::filesystem's are of this kind
+    throw;
+  } catch (const CheckError&) {
+    throw;
+  } catch (const Error& error) {
+    if (std::string_view(error.what()).starts_with("out of memory")) throw;  // a tensor's
+  } catch (const std::exception&) {
+  }
+}
+
 LayerCheckRow run(const Check& check, const std::vector<LayerToCheck>& sides) {
   LayerCheckRow row{check.name, "", false, "", check.meaning};
   Finding finding;
@@ -78,6 +97,7 @@ LayerCheckRow run(const Check& check, const std::vector<LayerToCheck>& sides) {
     try {
       check.run(side, finding);
     } catch (const std::exception& error) {
+      pass_on_errors_of_machine();
       finding.passed = false;
       finding.place = error.what();
       finding.instead = "an exception";
@@ -104,7 +124,7 @@ LayerOptions small_layer_options() {
   options.d_model = 8;
   options.heads = 2;
   options.d_feed_forward = 12;
-  options.max_length = 24;
+  options.max_length = 80;
   options.dropout = options.attention_dropout = options.activation_dropout = static_cast<real>(0.2);
   return options;
 }
@@ -128,7 +148,7 @@ LayerCheck check_layer(const Registry& registry, std::string_view slot, std::str
       result.parameters.push_back(std::move(entry));
     }
   } catch (const std::exception&) {
-    // Every row tells of it.
+    pass_on_errors_of_machine();  // of all others every row tells
   }
   for (const Check& check : kChecks) {
     const bool of_decoder = check.run == check_causality || check.run == check_decoding;

@@ -35,9 +35,11 @@ struct LayerCheck {
 LayerOptions small_layer_options();
 
 /// Checks the layer `name` of a slot: gradients, batch composition, causality, decoding, threads, tape, save and load,
-/// randomness, memory, odd input; in the encoder, in the decoder, or in both, wherever the slot is. With large options
-/// gradients are compared in parts of many elements. What the layer throws fails the check; what Registry::require
-/// throws is thrown here too.
+/// randomness, memory, odd input; in the encoder, in the decoder, or in both, wherever the slot is; in sentences of up to 70
+/// rows, of odd input up to 2,048, and none longer than max_length. With large options gradients are compared in parts of
+/// many elements. Takes up to 8 threads, and sets the number back. What the layer throws fails the check. Throws what
+/// Registry::require does, std::bad_alloc or Error when memory is out, and Error or std::system_error when the file for
+/// save and load, in a new folder among the temporary ones, cannot be had.
 LayerCheck check_layer(const Registry& registry, std::string_view slot, std::string_view name,
                        const LayerOptions& options = small_layer_options());
 

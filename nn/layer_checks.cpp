@@ -1,56 +1,39 @@
 #include "weft/nn/layer_checks.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <unistd.h>  // getpid
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 
 #include "weft/core/gemm.h"
 #include "weft/core/memory.h"
-#include "weft/core/safetensors.h"
 #include "weft/core/threads.h"
-#include "weft/nn/gradient_check.h"
 
 namespace weft {
 namespace {
 
-constexpr bool kDouble = sizeof(real) == sizeof(double);
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 #ifdef WEFT_VECTOR_GEMM
 constexpr double kOtherRows = 0;  // how much other rows may change a row: not by a bit
 #else
 constexpr double kOtherRows = kRounding;  // OpenBLAS may sum in another order for another number of rows
 #endif
-constexpr Index kMostElements = 256;  // of a tensor, to compare with finite differences one by one
-constexpr Index kParts = 16;          // of each tensor, if one is larger
-const RandomStream kRandom{3, 12};
 
 bool finite(const Tensor& x) {
   return std::all_of(x.values().begin(), x.values().end(), [](real value) { return std::isfinite(value); });
 }
 
-double difference(const LayerPass& a, const LayerPass& b) {
-  double worst = difference(a.result, b.result);
-  for (std::size_t i = 0; i < a.gradients.size(); ++i) {
-    worst = std::max(worst, difference(a.gradients[i], b.gradients[i]));
-  }
-  return worst;
-}
-
 /// A batch that is cut into several tiles.
-LayerBatch large_batch(const LayerOptions& options) {
-  const Index rows = std::max<Index>(200, 12'000 / options.d_model);
+LayerBatch large_batch(const LayerToCheck& layer) {
+  const Index rows = std::max<Index>(200, 12'000 / layer.options.d_model);
   std::vector<Index> lengths, memory_lengths;
-  for (Index i = 0, all = 0; all < rows; all += lengths.back(), ++i) {
-    lengths.push_back(std::min(3 + i * 7 % 29, options.max_length));
-    memory_lengths.push_back(std::min(2 + i * 5 % 23, options.max_length));
+  for (Index i = 0, all = 0; all < rows; all += std::min(lengths.back(), layer.options.max_length), ++i) {
+    lengths.push_back(i % 8 == 1 ? kLongSentence : 3 + i * 7 % 29);
+    memory_lengths.push_back(i % 8 == 2 ? kLongSentence : 2 + i * 5 % 23);
   }
-  return random_batch(options.d_model, lengths, memory_lengths, 21);
+  return layer.batch(lengths, memory_lengths, 21);
 }
 
 /// Sets the number of threads, and at the end what it was.
@@ -65,38 +48,14 @@ class ThreadCount {
   int before_;
 };
 
-/// A file that is gone at the end.
-struct TemporaryFile {
-  TemporaryFile() = default;
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
-  }
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / fmt::format("weft_check_layer_{}.safetensors", getpid());
-};
-
-/// Writes parameters in the form of checkpoints.
-void save(ParameterSet& parameters, const std::filesystem::path& path) {
-  SafetensorsWriter writer;
-  std::vector<Tensor> values;  // keep the views alive until written
-  for (const ParameterEntry& entry : parameters.entries()) {
-    std::vector<Index> lengths;
-    for (int d = 0; d < entry.shape.rank(); ++d) lengths.push_back(entry.shape[d]);
-    values.push_back(parameters.value(entry));
-    writer.add(entry.name, lengths, std::span<const real>(values.back().values()));
-  }
-  writer.write(path);
-}
-
-void load(ParameterSet& parameters, const std::filesystem::path& path) {
-  const SafetensorsFile file = SafetensorsFile::open(path);
-  for (const ParameterEntry& entry : parameters.entries()) file.read(entry.name, parameters.value(entry).values());
-}
-
 }  // namespace
+
+LayerBatch LayerToCheck::batch(std::vector<Index> lengths, std::vector<Index> memory_lengths, std::uint64_t seed,
+                               double scale) const {
+  for (Index& length : lengths) length = std::min(length, options.max_length);
+  for (Index& length : memory_lengths) length = std::min(length, options.max_length);
+  return random_batch(options.d_model, lengths, memory_lengths, seed, scale);
+}
 
 void Finding::see(double figure, double most, const std::string& where) {
   ++count;
@@ -118,43 +77,20 @@ double difference(const Tensor& a, const Tensor& b) {
   return std::max(worst == kInfinity ? worst : worst / largest, std::numeric_limits<double>::min());
 }
 
-void check_gradients(const LayerToCheck& layer, Finding& finding) {
-  LayerTrial trial = layer.make();
-  const bool small = [&] {
-    Index largest = 5 * layer.options.d_model;
-    for (const ParameterEntry& entry : trial.parameters().entries()) largest = std::max(largest, entry.shape.size());
-    return largest <= kMostElements;
-  }();
-  // In float a kink of relu leaves only steps so small that they are rough, and large layers have many.
-  const double tolerance = kDouble ? gradient_check_tolerance() : small ? 0.05 : 0.1;
-  // Where a difference falls on a kink is a matter of the input: a wrong backward pass is wrong with each.
-  constexpr std::uint64_t kInputs = 4;
-  GradientCheck best;
-  for (std::uint64_t seed = 1; seed <= kInputs && !best.passed; ++seed) {
-    const LayerBatch batch = random_batch(layer.options.d_model, {2, 0, 3}, {3, 1, 2}, seed);
-    std::vector<Tensor> inputs{batch.x};
-    if (trial.crosses()) inputs.push_back(batch.memory);
-    const DifferentiableModule function = [&](const Context& given, std::span<const Var> v) {
-      Context context = given;
-      context.training = true;
-      context.random = kRandom;
-      return trial(context, v[0], batch.rows, trial.crosses() ? v[1] : Var(), batch.memory_rows);
-    };
-    GradientCheck check =
-        gradient_check(function, inputs, trial.parameters(), tolerance, small ? kMostElements : kParts);
-    if (seed == 1 || check.passed || check.worst_error < best.worst_error) best = std::move(check);
+double difference(const LayerPass& a, const LayerPass& b) {
+  double worst = difference(a.result, b.result);
+  for (std::size_t i = 0; i < a.gradients.size(); ++i) {
+    worst = std::max(worst, difference(a.gradients[i], b.gradients[i]));
   }
-  finding.see(best.worst_error, tolerance,
-              fmt::format("of {}; worst of {}", fmt::join(best.wrong, ", "), best.worst_place));
+  return worst;
 }
 
 void check_batches(const LayerToCheck& layer, Finding& finding) {
   LayerTrial trial = layer.make();
   std::vector<LayerBatch> sentences;
-  const Index lengths[] = {1, 5, 2, 17, 0, 9, 3}, memory_lengths[] = {4, 1, 6, 2, 3, 11, 0};
+  const Index lengths[] = {1, 5, 2, kLongSentence, 0, 17, 3}, memory_lengths[] = {4, 1, kLongSentence, 2, 3, 11, 0};
   for (std::size_t s = 0; s < std::size(lengths); ++s) {
-    sentences.push_back(random_batch(layer.options.d_model, {std::min(lengths[s], layer.options.max_length)},
-                                     {std::min(memory_lengths[s], layer.options.max_length)}, 30 + s));
+    sentences.push_back(layer.batch({lengths[s]}, {memory_lengths[s]}, 30 + s));
   }
   std::vector<std::vector<std::size_t>> orders{{}, {}, {3, 3, 3}, {4, 0}, {0, 6}};
   for (std::size_t s = 0; s < sentences.size(); ++s) orders[0].push_back(s), orders[1].insert(orders[1].begin(), s);
@@ -184,20 +120,21 @@ void check_batches(const LayerToCheck& layer, Finding& finding) {
 
 void check_causality(const LayerToCheck& layer, Finding& finding) {
   LayerTrial trial = layer.make();
-  const Index longest = std::min<Index>(6, layer.options.max_length);
-  const std::vector<Index> lengths{longest, 1, std::min<Index>(4, longest)}, memory_lengths{3, 1, 5};
-  const LayerBatch batch = random_batch(layer.options.d_model, lengths, memory_lengths, 41);
+  const std::vector<Index> lengths{kLongSentence, 1, 9}, memory_lengths{3, 1, 5};
+  const LayerBatch batch = layer.batch(lengths, memory_lengths, 41);
+  const Index longest = batch.rows.length(0);
   for (const bool taped : {false, true}) {
     const auto run = [&](const LayerBatch& one) {
       return taped ? trial.pass(one, Tensor::zeros(one.x.shape()), false).result : trial({}, one);
     };
     const Tensor whole = run(batch);
     for (Index last = 0; last < longest; ++last) {
-      LayerBatch other = random_batch(layer.options.d_model, lengths, memory_lengths, 42), cut;
+      if (!stops_at(last, longest)) continue;
+      LayerBatch other = layer.batch(lengths, memory_lengths, 42), cut;
       other.memory = batch.memory;
       cut.memory = batch.memory, cut.memory_rows = batch.memory_rows;
       std::vector<Index> kept;
-      for (const Index length : lengths) kept.push_back(std::min(length, last + 1));
+      for (Index s = 0; s < batch.rows.sequences(); ++s) kept.push_back(std::min(batch.rows.length(s), last + 1));
       cut.rows = Ragged::of_lengths(kept);
       cut.x = Tensor({cut.rows.rows(), layer.options.d_model});
       for (Index s = 0; s < batch.rows.sequences(); ++s) {
@@ -212,7 +149,7 @@ void check_causality(const LayerToCheck& layer, Finding& finding) {
         const Index begin = batch.rows.begin(s), end = begin + cut.rows.length(s);
         const Tensor expected = whole.row_range(begin, end);
         const std::string where = fmt::format("rows up to {} of a sentence of {}, later ones ", last + 1,
-                                              lengths[static_cast<std::size_t>(s)]);
+                                              batch.rows.length(s));
         finding.see(difference(changed.row_range(begin, end), expected), 0, where + "changed");
         finding.see(difference(shortened.row_range(cut.rows.begin(s), cut.rows.end(s)), expected), kRounding,
                     where + "cut off");
@@ -224,14 +161,14 @@ void check_causality(const LayerToCheck& layer, Finding& finding) {
 void check_threads(const LayerToCheck& layer, Finding& finding) {
   const ThreadCount restored;
   LayerTrial trial = layer.make();
-  const LayerBatch batch = large_batch(layer.options);
+  const LayerBatch batch = large_batch(layer);
   const Tensor gradient = random_rows(batch.x.shape(), 61);
   set_threads(1);
-  const LayerPass one = trial.pass(batch, gradient, true, kRandom);
+  const LayerPass one = trial.pass(batch, gradient, true, kStepRandom);
   const Tensor translating = trial({}, batch);
   for (const int count : {2, 3, 8}) {
     set_threads(count);
-    finding.see(difference(trial.pass(batch, gradient, true, kRandom), one), 0,
+    finding.see(difference(trial.pass(batch, gradient, true, kStepRandom), one), 0,
                 fmt::format("forward and backward with {} threads", count));
     finding.see(difference(trial({}, batch), translating), 0, fmt::format("without a tape, with {} threads", count));
   }
@@ -239,43 +176,26 @@ void check_threads(const LayerToCheck& layer, Finding& finding) {
 
 void check_tape(const LayerToCheck& layer, Finding& finding) {
   LayerTrial trial = layer.make();
-  const LayerBatch batch = large_batch(layer.options);
+  const LayerBatch batch = large_batch(layer);
   for (const bool training : {false, true}) {
     Context context;
     context.training = training;
-    context.random = kRandom;
-    const Tensor recorded = trial.pass(batch, random_rows(batch.x.shape(), 61), training, kRandom).result;
+    context.random = kStepRandom;
+    const Tensor recorded = trial.pass(batch, random_rows(batch.x.shape(), 61), training, kStepRandom).result;
     finding.see(difference(trial(context, batch), recorded), kRounding, training ? "in training" : "not in training");
   }
 }
 
-void check_saving(const LayerToCheck& layer, Finding& finding) {
-  LayerTrial trial = layer.make(), other = layer.make(2);
-  const LayerBatch batch = random_batch(layer.options.d_model, {3, 1, 4}, {2, 5, 1}, 71);
-  const Tensor gradient = random_rows(batch.x.shape(), 72);
-  for (std::uint64_t step = 0; step < 3; ++step) {
-    const Tensor gradients = trial.pass(batch, gradient, true, {1, step}).gradients.back();
-    accumulate_scaled(gradients.size(), real(-0.01), gradients.data(), {trial.parameters().values().data(), 1});
-  }
-  other({}, batch);  // what it keeps of its first values would show
-  const TemporaryFile file;
-  save(trial.parameters(), file.path);
-  load(other.parameters(), file.path);
-  finding.see(difference(other({}, batch), trial({}, batch)), 0, "the result of the layer that was read");
-  finding.see(difference(other.pass(batch, gradient, true, kRandom), trial.pass(batch, gradient, true, kRandom)), 0,
-              "gradients of the layer that was read");
-}
-
 void check_randomness(const LayerToCheck& layer, Finding& finding) {
   LayerTrial trial = layer.make();
-  const LayerBatch batch = random_batch(layer.options.d_model, {6, 1, 4}, {2, 5, 1}, 81);
+  const LayerBatch batch = layer.batch({kLongSentence, 1, 4}, {2, kLongSentence, 1}, 81);
   const Tensor gradient = random_rows(batch.x.shape(), 82);
   Context first, second;
   first.random = {1, 5}, second.random = {2, 6};
   const Tensor translated = trial(first, batch);
-  const LayerPass trained = trial.pass(batch, gradient, true, kRandom);
+  const LayerPass trained = trial.pass(batch, gradient, true, kStepRandom);
   trial.pass(batch, gradient, true, {1, 1});
-  finding.see(difference(trial.pass(batch, gradient, true, kRandom), trained), 0,
+  finding.see(difference(trial.pass(batch, gradient, true, kStepRandom), trained), 0,
               "a step of training done twice with the same random numbers");
   finding.see(difference(trial(first, batch), translated), 0, "the same pass twice, not in training");
   finding.see(difference(trial(second, batch), translated), 0, "other random numbers, not in training");
@@ -285,7 +205,7 @@ void check_memory(const LayerToCheck& layer, Finding& finding) {
   const ThreadCount restored;
   set_threads(1);  // with more, which of them first needs memory of its own, and when, is chance
   LayerTrial trial = layer.make();
-  const LayerBatch batch = large_batch(layer.options);
+  const LayerBatch batch = large_batch(layer);
   const Tensor gradient = random_rows(batch.x.shape(), 91);
   for (std::uint64_t step = 0; step < 2; ++step) trial.pass(batch, gradient, true, {1, step});
   const Index before = memory_statistics().heap_allocations, held = memory_statistics().current_bytes;
@@ -298,18 +218,17 @@ void check_odd_input(const LayerToCheck& layer, Finding& finding) {
   LayerTrial trial = layer.make();
   const auto check = [&](const char* what, const std::vector<Index>& lengths, const std::vector<Index>& memory_lengths,
                          double scale) {
-    const LayerBatch batch = random_batch(layer.options.d_model, lengths, memory_lengths, 95, scale);
-    const LayerPass pass = trial.pass(batch, random_rows(batch.x.shape(), 96), true, kRandom);
+    const LayerBatch batch = layer.batch(lengths, memory_lengths, 95, scale);
+    const LayerPass pass = trial.pass(batch, random_rows(batch.x.shape(), 96), true, kStepRandom);
     finding.see(finite(trial({}, batch)) && finite(pass.result) ? 0 : 1, 0, fmt::format("{}: the result", what));
     for (const Tensor& gradient : pass.gradients) {
       finding.see(finite(gradient) ? 0 : 1, 0, fmt::format("{}: a gradient", what));
     }
   };
-  const Index longest = layer.options.max_length;
   check("empty sentences", {0, 3, 0, 1, 0}, {2, 0, 0, 3, 1}, 1);
   check("a batch of one empty sentence", {0}, {0}, 1);
   check("one row", {1}, {1}, 1);
-  check("a sentence as long as may be", {longest, 1}, {longest, 1}, 1);
+  check("a sentence as long as may be, up to 2,048 rows", {kLongestSentence, 1}, {kLongestSentence, 1}, 1);
   check("rows of zeros", {3, 1}, {2, 2}, 0);
   check("values up to 10,000", {3, 1}, {2, 2}, 1e4);
   check("values below 1e-20", {3, 1}, {2, 2}, 1e-20);

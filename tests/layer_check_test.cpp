@@ -2,9 +2,19 @@
 // just the check that is there for it.
 #include "weft/nn/layer_check.h"
 
+#include <stdlib.h>  // setenv
+#include <unistd.h>  // getpid
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <type_traits>
 
 #include "cli.h"
 #include "weft/autograd/gradient_check.h"
@@ -12,6 +22,7 @@
 #include "weft/core/threads.h"
 #include "weft/nn/attention.h"
 #include "weft/nn/blocks.h"
+#include "weft/nn/layer_checks.h"
 
 using namespace weft;
 using Names = std::vector<std::string>;
@@ -72,6 +83,54 @@ struct ForgetsPast : PlainLayer {
     return add(x, concat_rows(before));
   }
   bool incremental() const override { return true; }
+};
+
+/// Adds to each row the one 64 rows before it, which a past of 64 rows no longer holds.
+struct LooksFarBack : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged& rows) const override {
+    std::vector<Var> before{slice_rows(x, 0, 0)};
+    for (Index s = 0; s < rows.sequences(); ++s) {
+      const Index early = std::min<Index>(64, rows.length(s));
+      before.emplace_back(Tensor::zeros({early, x.cols()}));
+      before.push_back(slice_rows(x, rows.begin(s), rows.end(s) - early));
+    }
+    return add(x, concat_rows(before));
+  }
+  bool incremental() const override { return true; }
+};
+
+/// In sentences of more than 64 rows, the first row sees the last.
+struct LooksFarAhead : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged& rows) const override {
+    std::vector<Var> parts{slice_rows(x, 0, 0)};
+    for (Index s = 0; s < rows.sequences(); ++s) {
+      const Index begin = rows.begin(s), end = rows.end(s);
+      const bool ahead = end - begin > 64;
+      if (ahead) parts.push_back(add(slice_rows(x, begin, begin + 1), slice_rows(x, end - 1, end)));
+      if (end > begin) parts.push_back(slice_rows(x, begin + (ahead ? 1 : 0), end));
+    }
+    return concat_rows(parts);
+  }
+};
+
+/// Its gradient is three times too large for all rows of a sentence after the 64th.
+struct WrongFarBackward : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged& rows) const override {
+    const Var y = scale(x, 2);
+    if (y.tape() == nullptr) return y;
+    return y.tape()->record("wrong", y.value(), [slot = y.slot(), rows](const Tensor& dy, Tape& tape) {
+      const Tensor dx = dy.clone();
+      for (Index s = 0; s < rows.sequences(); ++s) {
+        if (rows.length(s) <= 64) continue;
+        Tensor late = dx.row_range(rows.begin(s) + 64, rows.end(s));
+        for (real& value : late.values()) value *= 3;
+      }
+      tape.give(slot, dx);
+    });
+  }
 };
 
 /// Adds a sum that is cut by the number of threads.
@@ -172,6 +231,40 @@ struct SeesNeighbours : MultiHeadCrossAttention {
   bool incremental() const override { return false; }
 };
 
+/// Throws an error of the machine.
+template <class Exception>
+struct Throws : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var&, const Ragged&) const override {
+    if constexpr (std::is_same_v<Exception, std::system_error>) throw Exception(ENOSPC, std::generic_category());
+    throw Exception();
+  }
+};
+
+/// Takes more memory than there is.
+struct TakesAll : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged&) const override {
+    return Tensor({Index{1} << 50, x.cols()});
+  }
+};
+
+/// Sets a variable of the environment, and at the end what it was.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    setenv(name, value.c_str(), 1);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
 template <class L>
 LayerCheck check_of(const char* slot) {
   Registry registry = standard_layers();
@@ -263,7 +356,9 @@ TEST_CASE("a layer that is wrong in one way fails the check for it, and no other
   CHECK(failed(check_of<CountsSentences>("feed_forward")) == Names{"batch composition"});
   CHECK(failed(check_of<SeesNeighbours>("cross_attention")) == Names{"batch composition"});
   CHECK(failed(check_of<LooksAhead>("norm")) == Names{"causality"});
+  CHECK(failed(check_of<LooksFarAhead>("feed_forward")) == Names{"causality"});
   CHECK(failed(check_of<ForgetsPast>("positions")) == Names{"decoding"});
+  CHECK(failed(check_of<LooksFarBack>("feed_forward")) == Names{"decoding"});
   CHECK(failed(check_of<ThreadSum>("feed_forward")) == Names{"threads"});
   CHECK(failed(check_of<OtherWithoutTape>("norm")) == Names{"tape"});
   CHECK(failed(check_of<HiddenFactor>("norm")) == Names{"save and load"});
@@ -276,6 +371,63 @@ TEST_CASE("a layer that is wrong in one way fails the check for it, and no other
   CHECK(failed(wrong) == Names{"gradients"});
   CHECK(contains(place_of(wrong), "in the encoder: of input 0, layer.inner.weight, layer.inner.bias"));
   CHECK(contains(place_of(wrong), "backward"));
+  const LayerCheck far = check_of<WrongFarBackward>("feed_forward");
+  CHECK(failed(far) == Names{"gradients"});
+  CHECK(contains(place_of(far), "with a sentence of 70 rows, of input 0; worst of input 0, elements"));
+}
+
+TEST_CASE("no sentence is longer than a layer's max_length, and none has more than 2,048 rows") {
+  const Registry registry = standard_layers();
+  for (const char* name : {"learned", "sinusoidal"}) {
+    for (const Index most : {1, 2, 3, 5}) {
+      LayerOptions options = small_layer_options();
+      options.max_length = most;
+      CHECK_MESSAGE(failed(check_layer(registry, "positions", name, options)) == Names{}, name, " ", most);
+    }
+  }
+  struct TellsLongest : PlainLayer {
+    using PlainLayer::PlainLayer;
+    Var operator()(const Context&, const Var& x, const Ragged& rows) const override {
+      for (Index s = 0; s < rows.sequences(); ++s) longest() = std::max(longest(), rows.length(s));
+      return x;
+    }
+    static Index& longest() {
+      static Index rows = 0;
+      return rows;
+    }
+  };
+  Registry mine = standard_layers();
+  mine.add<TellsLongest>("norm", "mine");
+  LayerOptions options = small_layer_options();
+  options.max_length = 1'000'000;
+  CHECK(failed(check_layer(mine, "norm", "mine", options)) == Names{});
+  CHECK(TellsLongest::longest() == 2048);
+}
+
+TEST_CASE("memory that is out and files that cannot be written are no fault of a layer") {
+  CHECK_THROWS_AS(check_of<Throws<std::bad_alloc>>("norm"), std::bad_alloc);
+  CHECK_THROWS_AS(check_of<Throws<std::system_error>>("norm"), std::system_error);
+  std::string text;
+  try {
+    check_of<TakesAll>("norm");
+  } catch (const Error& error) {
+    text = error.what();
+  }
+  CHECK(contains(text, "out of memory"));
+  const Variable nowhere("TMPDIR", "/nonexistent");
+  CHECK_THROWS_AS(check_layer(standard_layers(), "norm", "layer_norm"), CheckError);
+}
+
+TEST_CASE("save and load leaves alone what is in the temporary folder") {
+  const TemporaryFolder folder;
+  const auto victim = folder.write("victim", "mine");
+  const auto links = folder / "temporary";
+  std::filesystem::create_directory(links);
+  std::filesystem::create_symlink(victim, links / ("weft_check_layer_" + std::to_string(getpid()) + ".safetensors"));
+  const Variable there("TMPDIR", links.string());
+  CHECK(failed(check_layer(standard_layers(), "norm", "layer_norm")) == Names{});
+  CHECK(bytes_of(victim) == "mine");
+  CHECK(std::distance(std::filesystem::directory_iterator(links), {}) == 1);
 }
 
 TEST_CASE("chance of a layer's own is found") {
@@ -317,6 +469,10 @@ TEST_CASE("weft check layer: all slots of a name, a table or JSON, and what it r
   CHECK(layer.at("parameters")[0].at("shape") == nlohmann::json{20, 16});
   CHECK(layer.at("timing").at("forward_nanoseconds_per_row") > 0);
 
+  const auto fault = cli::run_weft({"check", "layer", "layer_norm"}, "", {"TMPDIR=/nonexistent"});
+  CHECK(fault.code == 1);
+  CHECK(fault.out.empty());
+  CHECK(fault.err.starts_with("weft: check: no folder for a temporary file can be made: "));
   cli::check_refused({"check", "layer", "multi_haed"}, {"\"multi_haed\"", "did you mean \"multi_head\"", "sinusoidal"});
   cli::check_refused({"check", "layer", "learned", "--slot", "norm"}, {"\"learned\"", "layer_norm"});
   cli::check_refused({"check", "layer", "learned", "--slot", "norms"}, {"norms", "did you mean \"norm\""});

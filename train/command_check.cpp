@@ -62,7 +62,7 @@ struct Report {
   LayerCheck check;
   LayerOptions options, timed;
   LayerTiming timing, usual;
-  bool has_timing = false;
+  std::string no_timing;  ///< why there is none
   std::string usual_name;
 };
 
@@ -77,9 +77,8 @@ Report report_on(const Registry& registry, const std::string& slot, const std::s
     const std::vector<LayerTiming> timings = time_layers(registry, slot, {name, report.usual_name}, report.timed);
     report.timing = timings[0];
     report.usual = timings[1];
-    report.has_timing = true;
-  } catch (const std::exception&) {
-    // The checks tell of it; timing passes or fails nothing.
+  } catch (const std::exception& error) {  // timing passes or fails nothing
+    report.no_timing = error.what();
   }
   return report;
 }
@@ -100,15 +99,15 @@ std::string to_text(const Report& report) {
                                           ? ""
                                           : fmt::format(", {:.2f} x {}", nanoseconds / usual, report.usual_name))});
   };
-  if (report.has_timing) {
+  if (report.no_timing.empty()) {
     time("time, forward", report.timing.forward, report.usual.forward);
     time("time, backward", report.timing.backward, report.usual.backward);
   }
   std::string text =
       fmt::format("{} \"{}\", {}\n\n{}", check.slot, check.name, sizes(report.options), format_table(rows));
-  if (report.has_timing) {
-    text += fmt::format("timed with {}; threads: {}\n", sizes(report.timed), threads());
-  }
+  text += report.no_timing.empty()
+              ? fmt::format("timed with {}; threads: {}\n", sizes(report.timed), threads())
+              : fmt::format("not timed with {}: {}\n", sizes(report.timed), report.no_timing);
   for (const LayerCheckRow& row : check.rows) {
     if (!row.passed) text += fmt::format("\n{} FAILED {}\n  {}\n", row.check, row.place, row.meaning);
   }
@@ -146,7 +145,7 @@ Json to_json(const Report& report) {
     for (int d = 0; d < entry.shape.rank(); ++d) shape.push_back(entry.shape[d]);
     json["parameters"].push_back({{"name", entry.name}, {"shape", shape}});
   }
-  if (report.has_timing) {
+  if (report.no_timing.empty()) {
     json["timing"] = {{"options", options(report.timed)},
                       {"threads", threads()},
                       {"forward_nanoseconds_per_row", report.timing.forward},
@@ -205,7 +204,8 @@ Command check_command() {
            "configuration or --set gives others; then gradients are compared in parts, not element by element.",
            {{"slot", "SLOT", "Check the layer of that name in this slot alone."},
             {"set", "KEY=VALUE", "Override a key of the configuration, or of the default one; may be repeated."},
-            {"threads", "N", "Threads to compute with; 0 for one on each core."},
+            {"threads", "N",
+             "Threads to compute with; 0 for one on each core. One check tries 2, 3 and 8 as well, whatever is given."},
             {"json", "", "Print JSON."}},
            {"weft check layer default --slot feed_forward", "weft check layer multi_head configs/fr-en.json",
             "weft check layer learned --set model.d_model=256 --json"}},
