@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -97,6 +98,10 @@ class Message {
 constexpr std::size_t kMostPieceBytes = 256;
 constexpr std::size_t kMostReplacementBytes = 256;  // for what stands in the place of one character or token
 constexpr float kLargestScore = 1e9F;               // sums of many stay finite
+// What SentencePiece has room for at one place of a text; it writes no more, but then reads what it did not write.
+constexpr std::size_t kMostMatches = 32;       // of rules of normalisation
+constexpr std::size_t kMostNestedPieces = 64;  // that are user-defined
+constexpr std::size_t kMostMatchBytes = 256;   // for what one rule replaces
 
 SubwordPiece read_piece(std::string_view bytes) {
   SubwordPiece piece;
@@ -121,6 +126,82 @@ SubwordPiece read_piece(std::string_view bytes) {
   return piece;
 }
 
+/// Throws unless at most kMostNestedPieces of the user-defined pieces can begin at the same place of a text.
+void check_user_defined(const std::vector<SubwordPiece>& pieces) {
+  std::vector<std::string_view> texts, nested;  // each of `nested` begins with the one before it
+  for (const SubwordPiece& piece : pieces) {
+    if (piece.type == SubwordType::kUserDefined) texts.push_back(piece.text);
+  }
+  std::sort(texts.begin(), texts.end());
+  for (const std::string_view text : texts) {
+    while (!nested.empty() && !text.starts_with(nested.back())) nested.pop_back();
+    nested.push_back(text);
+    if (nested.size() > kMostNestedPieces) {
+      throw Malformed{"more than 64 user-defined pieces of which each begins with the one before"};
+    }
+  }
+}
+
+/// Where the children of unit `i` of a double-array trie stand: the child for a byte at this number XOR the byte, the value
+/// at the number itself.
+std::size_t children_of(std::size_t i, std::uint32_t unit) {
+  return i ^ (std::size_t{unit >> 10} << ((unit & 0x200u) >> 6));
+}
+
+bool has_value(std::uint32_t unit) { return (unit & 0x100u) != 0; }
+
+/// Follows all paths of a trie that leads nowhere outside itself. Many units may have the same children, or one may be
+/// below itself; the work is linear in the number of units all the same.
+class TriePaths {
+ public:
+  explicit TriePaths(const std::vector<std::uint32_t>& units)
+      : units_(units), first_(units.size(), kNone), next_(units.size(), kNone), below_(units.size()) {
+    for (std::size_t i = 0; i < units.size(); ++i) {
+      // An unused unit is 0; a NUL, the one byte that enters it, stays where it is and meets no value.
+      if (units[i] >> 31 != 0 || units[i] == 0) continue;
+      const std::size_t parent = i ^ (units[i] & 0xFFu);  // the place of its parents' children
+      if (parent >= units.size()) continue;
+      next_[i] = first_[parent];
+      first_[parent] = static_cast<std::uint32_t>(i);
+    }
+  }
+
+  /// Throws if a path is longer than kMostMatchBytes, as each is that leads back to itself, or meets more than
+  /// kMostMatches values.
+  void check() { follow(children_of(0, units_[0]), 0); }
+
+ private:
+  static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
+
+  /// The longest path, and the most values on one; they may be of two paths.
+  struct Below {
+    std::uint16_t bytes = 0, values = 0;
+    bool known = false;
+  };
+
+  Below follow(std::size_t children, std::size_t depth) {
+    if (depth > kMostMatchBytes) throw Malformed{"a table of normalisation with a match of more than 256 bytes"};
+    if (below_[children].known) return below_[children];
+    Below result{0, 0, true};
+    for (std::uint32_t i = first_[children]; i != kNone; i = next_[i]) {
+      const Below child = follow(children_of(i, units_[i]), depth + 1);
+      const int values = child.values + (has_value(units_[i]) ? 1 : 0);
+      result.bytes = std::max(result.bytes, static_cast<std::uint16_t>(child.bytes + 1));
+      result.values = std::max(result.values, static_cast<std::uint16_t>(values));
+    }
+    if (depth + result.bytes > kMostMatchBytes) {
+      throw Malformed{"a table of normalisation with a match of more than 256 bytes"};
+    }
+    if (result.values > kMostMatches)
+      throw Malformed{"a table of normalisation with more than 32 matches at one place"};
+    return below_[children] = result;
+  }
+
+  const std::vector<std::uint32_t>& units_;
+  std::vector<std::uint32_t> first_, next_;  // the units that are children at a place, and the one after each
+  std::vector<Below> below_;                 // of the children at each place
+};
+
 /// The table of a normaliser is a length, a double-array trie (Darts-clone) of that length, and the texts that its
 /// values point into. The library follows it without looking where it leads.
 void check_character_table(std::string_view table) {
@@ -137,16 +218,17 @@ void check_character_table(std::string_view table) {
   const std::string_view texts = table.substr(size);
   for (std::size_t i = 0; i < units.size(); ++i) {
     const std::uint32_t unit = units[i];
-    if (unit >> 31 != 0) continue;  // a value, which no step enters
-    const std::size_t first = i ^ (std::size_t{unit >> 10} << ((unit & 0x200u) >> 6));
+    if (unit >> 31 != 0 && i != 0) continue;  // a value, which no step enters; the root needs no step
+    const std::size_t first = children_of(i, unit);
     if ((first | 0xFF) >= units.size()) throw Malformed{"a table of normalisation that leads outside itself"};
-    if ((unit & 0x100u) == 0) continue;
+    if (!has_value(unit)) continue;
     const std::size_t begin = units[first] & 0x7FFFFFFFu;
     if (begin >= texts.size()) throw Malformed{"a table of normalisation that leads outside itself"};
     if (texts.substr(begin, kMostReplacementBytes + 1).find('\0') == texts.npos) {
       throw Malformed{"a table of normalisation that makes a long text of one character"};
     }
   }
+  TriePaths(units).check();
 }
 
 void read_trainer(std::string_view bytes, SubwordProto& proto) {
@@ -191,6 +273,7 @@ SubwordProto read_subword_proto(std::string_view bytes, const std::string& name)
       if (field.number == 3 || field.number == 5) check_normaliser(field.bytes);
     }
     if (proto.pieces.empty()) throw Malformed{"it has no pieces"};
+    check_user_defined(proto.pieces);
     return proto;
   } catch (const Malformed& problem) {
     throw DataError(fmt::format("{}: not a SentencePiece model ({}); give a .model file that SentencePiece wrote", name,

@@ -30,8 +30,9 @@ struct SubwordProto {
 inline constexpr std::size_t kMostSubwordBytes = std::size_t{16} << 20;
 
 /// Reads the bytes of a .model file. Throws DataError, naming `name`, unless they are a protocol buffer of the right form
-/// with pieces of UTF-8, scores of a usual size, and tables of normalisation that lead nowhere outside themselves and make
-/// no more than 256 bytes of what they match.
+/// with pieces of UTF-8, scores of a usual size, and tables of normalisation that lead nowhere outside themselves, match no
+/// more than 256 bytes, and make no more than 256 bytes of them. At one place of a text at most 32 matches of such a table
+/// and 64 user-defined pieces can begin.
 SubwordProto read_subword_proto(std::string_view bytes, const std::string& name);
 
 }  // namespace weft

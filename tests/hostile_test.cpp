@@ -88,6 +88,15 @@ std::string piece(const std::string& text, char type, const std::string& more) {
   return field(1, field(1, text) + more + '\x18' + type);
 }
 
+/// A normaliser (3) or denormaliser (5) with this trie and the text that its values 0 stand for.
+std::string normaliser(int number, const std::vector<std::uint32_t>& units, const std::string& text) {
+  const auto size = static_cast<std::uint32_t>(units.size() * 4);
+  std::string table(4, '\0');
+  std::memcpy(table.data(), &size, 4);
+  table.append(reinterpret_cast<const char*>(units.data()), size);
+  return field(number, field(2, table + text + '\0'));
+}
+
 /// A subword model of these extra pieces and fields, and what is wrong with it.
 std::string subword_bytes(const std::string& more) {
   return piece("<unk>", 2, "") + piece("<s>", 3, "") + piece("</s>", 3, "") + piece("a", 1, score(-1)) + more;
@@ -299,15 +308,64 @@ TEST_CASE("a subword model is checked before SentencePiece sees it") {
   units[0] = 256u << 10;
   units[256 ^ 'x'] = ((256u ^ 'x' ^ 1u) << 10) | 0x100u | 'x';
   units[1] = 0x80000000u;
-  const auto rule = [&](std::size_t letters) {
-    const auto size = static_cast<std::uint32_t>(units.size() * 4);
-    std::string table(4, '\0');
-    std::memcpy(table.data(), &size, 4);
-    table.append(reinterpret_cast<const char*>(units.data()), size);
-    return field(3, field(2, table + std::string(letters, 'a') + '\0'));
-  };
+  const auto rule = [&](std::size_t letters) { return normaliser(3, units, std::string(letters, 'a')); };
   CHECK(subword_error(rule(256)) == "(nothing was thrown)");
   CHECK(contains(subword_error(rule(257)), "makes a long text of one character"));
+}
+
+TEST_CASE("a table of normalisation is followed from its root, and is neither deep, round nor dense") {
+  // The root looks like a value, and leads far away.
+  std::vector<std::uint32_t> units(1024);
+  units[0] = 0xFFFFFC00u | 0x200u;
+  CHECK(contains(subword_error(normaliser(3, units, "")), "leads outside itself"));
+  CHECK(contains(subword_error(normaliser(5, units, "")), "leads outside itself"));
+  // The child "a" of the root has the root's children, with and without a value.
+  for (const std::uint32_t value : {0x100u, 0u}) {
+    units.assign(1024, 0);
+    units[0] = 256u << 10;
+    units[256 ^ 'a'] = ('a' << 10) | value | 'a';
+    units[256] = value == 0 ? 0 : 0x80000000u;
+    CHECK(contains(subword_error(normaliser(3, units, "x")), "with a match of more than 256 bytes"));
+    CHECK(contains(subword_error(normaliser(5, units, "x")), "with a match of more than 256 bytes"));
+  }
+  // The same for a NUL, which bytes that a model writes may make.
+  units.assign(1024, 0);
+  units[0] = 256u << 10;
+  units[256] = 0x100u;
+  CHECK(contains(subword_error(normaliser(5, units, std::string(300, 'x'))), "with a match of more than 256 bytes"));
+  // "a", "aa", "aaa" and so on, of which the first `values` are rules and all have two parents.
+  const auto chain = [](std::size_t length, std::size_t values) {
+    std::vector<std::uint32_t> made(256 * (length + 2));
+    made[0] = 256u << 10;
+    for (std::size_t k = 1; k <= length; ++k) {
+      for (const unsigned letter : {'a', 'b'}) {
+        const auto here = static_cast<std::uint32_t>(256 * k ^ letter),
+                   next = static_cast<std::uint32_t>(256 * (k + 1));
+        made[here] = (here ^ next) << 10 | (k <= values ? 0x100u : 0u) | letter;
+      }
+      made[256 * (k + 1)] = k <= values ? 0x80000000u : 0;
+    }
+    return normaliser(3, made, "x");
+  };
+  CHECK(subword_error(chain(256, 32)) == "(nothing was thrown)");
+  CHECK(contains(subword_error(chain(257, 32)), "with a match of more than 256 bytes"));
+  CHECK(contains(subword_error(chain(256, 33)), "with more than 32 matches at one place"));
+  const auto model = SubwordModel::load(subword_bytes(chain(256, 32)), "m");
+  const std::vector<std::string> tokens{"\xE2\x96\x81" + std::string(63, 'x')};  // unknown; 62 times 32 letters, and 16
+  CHECK(model->split(std::string(2000, 'a')) == tokens);
+}
+
+TEST_CASE("at most 64 user-defined pieces begin one another") {
+  const auto nested = [](std::size_t count) {
+    std::string pieces = piece("Qb", 4, "") + piece("R", 4, "");
+    for (std::size_t k = 1; k <= count; ++k) pieces += piece(std::string(k, 'Q'), 4, "");
+    return pieces;
+  };
+  CHECK(contains(subword_error(nested(65)), "more than 64 user-defined pieces"));
+  for (const char* kind : {"\x18\x01", "\x18\x02"}) {
+    const auto model = SubwordModel::load(subword_bytes(nested(64) + field(2, kind)), "m");
+    CHECK(contains(model->join(model->split(std::string(70, 'Q'))), std::string(70, 'Q')));
+  }
 }
 
 TEST_CASE("the time of a score grows with the line, not with its square") {

@@ -85,20 +85,23 @@ std::vector<std::string> seeds() {
   const std::string unigram = field(2, "\x18\x01"), bpe = field(2, "\x18\x02");
   const std::vector<std::string> lines{"kalo mi ten", "kalo kalo mi", "sur ka lo ba", "mi mi ten a b c"};
   const std::span<const std::string> texts[] = {lines};
-  std::string bytes_too;
+  std::string bytes_too, nested;
   for (int byte = 0; byte < 256; ++byte) {
     constexpr const char* kDigits = "0123456789ABCDEF";
     bytes_too += piece(std::string("<0x") + kDigits[byte / 16] + kDigits[byte % 16] + ">", 6, 0);
   }
+  for (std::size_t k = 1; k <= 64; ++k) nested += piece(std::string(k, 'x'), 4, 0);
   std::vector<std::string> seeds{specials + letters + unigram,
                                  specials + letters + bpe,
                                  specials + letters + unigram + field(3, field(2, character_table())),
+                                 specials + letters + unigram + field(5, field(2, character_table())),
+                                 specials + letters + unigram + nested,
                                  specials + letters + unigram + field(4, field(1, field(1, "ab a") + field(2, "ab a"))),
                                  specials + letters + piece("ba", 4, 0) + piece("aba", 5, -1) + bpe,
                                  specials + letters + field(2, "\x18\x01\x98\x02\x01") + bytes_too,
                                  train_subwords(texts, {"unigram", 24}),
                                  train_subwords(texts, {"bpe", 24})};
-  for (std::string& seed : seeds) seed += kFuzzPart + std::string("abab ba");
+  for (std::string& seed : seeds) seed += kFuzzPart + std::string("abab ba ") + std::string(80, 'x');
   seeds.emplace_back();
   return seeds;
 }
