@@ -13,6 +13,7 @@
 #include "throws.h"
 #include "tiny_run.h"
 #include "weft/core/error.h"
+#include "weft/train/epoch_encoder.h"
 #include "weft/train/training_text.h"
 
 using namespace weft;
@@ -120,4 +121,68 @@ TEST_CASE("a training text that changes while it is read is refused") {
   CHECK(refused > 0);
   const TrainingText whole = encode_training_text(*model, text, 9, folder / "cache");
   CHECK_FALSE(whole.cache.empty());
+}
+
+TEST_CASE("a cache that is whole but holds what no text gives is made anew") {
+  const TemporaryFolder folder;
+  folder.write("text.a", "a b c\n\nb\nc d z\na b c d e f a b c d\nd\n");
+  folder.write("text.b", "a b\nx\nb c\nc\na\nd\n");
+  const std::string path = folder.path().string();
+  const Config config = parse_config(
+      R"({"data": {"train_source": ")" + path + R"(/text.a", "train_target": ")" + path + R"(/text.b"}})", "hostile");
+  const auto model = tiny_model(tiny_config());
+  const RunText text(config.data);
+  const TrainingText good = encode_training_text(*model, text, 9, folder / "cache");
+  CHECK(good.encoded.corpus.line == std::vector<Index>{0, 2, 3, 5});
+  keep_training_text(good, false);
+  CHECK(encode_training_text(*model, text, 9, folder / "cache").cached);
+
+  const auto check_remade = [&](auto change) {
+    EncodedCorpus all = good.encoded;
+    change(all);
+    save_corpus(good.cache, good.key, all);
+    const TrainingText again = encode_training_text(*model, text, 9, folder / "cache");
+    CHECK_FALSE(again.cached);
+    CHECK(contains(again.problem, "does not fit the text"));
+    check_equal(again.encoded, good.encoded);
+  };
+  const auto unknown = static_cast<TokenId>(model->target_vocabulary().size());
+  check_remade([&](EncodedCorpus& all) { all.corpus.source.tokens[1] = 60000; });
+  check_remade([&](EncodedCorpus& all) { all.corpus.target.tokens.back() = unknown; });
+  check_remade([&](EncodedCorpus& all) { all.corpus.source.tokens[0] = kUnknown; });
+  check_remade([&](EncodedCorpus& all) { all.corpus.line[0] = Index{1} << 40; });
+  check_remade([&](EncodedCorpus& all) { all.corpus.line[0] = -1000; });
+  check_remade([&](EncodedCorpus& all) { all.corpus.line[1] = 0; });
+  check_remade([&](EncodedCorpus& all) { all.corpus.line[3] = 6; });
+  check_remade([&](EncodedCorpus& all) { all.corpus = {}, all.report = {}; });
+  const auto set_lengths = [](EncodedCorpus& all, std::vector<Index> lengths) {
+    EncodedText& side = all.corpus.source;
+    side.rows = Ragged::of_lengths(lengths);
+    side.tokens.resize(static_cast<std::size_t>(side.rows.rows()), 3);
+    all.report.source_tokens = side.rows.rows();
+  };
+  check_remade([&](EncodedCorpus& all) { set_lengths(all, {10, 1, 3, 1}); });
+  check_remade([&](EncodedCorpus& all) { set_lengths(all, {3, 0, 4, 1}); });
+  for (const auto count :
+       {&CorpusReport::pairs, &CorpusReport::blank, &CorpusReport::too_long, &CorpusReport::source_tokens,
+        &CorpusReport::target_tokens, &CorpusReport::source_unknown, &CorpusReport::target_unknown}) {
+    for (const Index value : {Index{-5}, Index{3}, Index{1} << 60}) {
+      check_remade([&](EncodedCorpus& all) { all.report.*count = value; });
+    }
+  }
+  check_remade([&](EncodedCorpus& all) { all.report.short_lines.count = -1; });
+}
+
+TEST_CASE("an epoch is made of lines that rise and are in the text") {
+  const auto model = tiny_model(tiny_config());
+  const ParallelText text = letters(10, 1);
+  const auto error = [&](std::vector<Index> lines) {
+    return thrown_text<DataError>([&] { const EpochEncoder encoder(*model, text, std::move(lines), 9); });
+  };
+  CHECK(error({0, 3, 9}) == "(nothing was thrown)");
+  CHECK(error({}) == "(nothing was thrown)");
+  for (const auto& lines : {std::vector<Index>{Index{1} << 40, 3}, {-1000, 3}, {3, 3}, {3, 2}}) {
+    CHECK(contains(error(lines), "not in order"));
+  }
+  CHECK(contains(error({0, 10}), "shorter than when it was encoded"));
 }

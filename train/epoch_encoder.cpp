@@ -1,6 +1,7 @@
 #include "weft/train/epoch_encoder.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "weft/core/error.h"
 #include "weft/core/random.h"
@@ -23,8 +24,14 @@ std::vector<TokenId> sampled_ids(const Tokenizer& tokenizer, const Vocabulary& v
 EpochEncoder::EpochEncoder(const TranslationModel& model, const ParallelText& text, std::vector<Index> lines,
                            Index longest)
     : model_(&model), text_(&text), lines_(std::move(lines)), longest_(longest) {
-  if (!lines_.empty() && lines_.back() >= static_cast<Index>(std::min(text.source.size(), text.target.size()))) {
-    throw DataError("the training text has shrunk while it was being read; let nothing else write to it");
+  if (lines_.empty()) return;
+  if (lines_.front() < 0 || std::adjacent_find(lines_.begin(), lines_.end(), std::greater_equal<>()) != lines_.end()) {
+    throw DataError("the pairs of the training text are not in order; remove its cache (*.corpus) and begin again");
+  }
+  if (lines_.back() >= static_cast<Index>(std::min(text.source.size(), text.target.size()))) {
+    throw DataError(
+        "the training text is shorter than when it was encoded; let nothing else write to it, and remove its cache "
+        "(*.corpus) if it stays so");
   }
 }
 

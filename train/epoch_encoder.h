@@ -14,7 +14,7 @@ namespace weft {
 /// its text, the seed, the epoch and its line alone. A side that gets more than `longest` tokens has those of encode_text.
 class EpochEncoder {
  public:
-  /// `model` and `text` must outlive it. Throws DataError for a line that the text does not have.
+  /// `model` and `text` must outlive it. Throws DataError unless `lines` rise and are all in the text.
   EpochEncoder(const TranslationModel& model, const ParallelText& text, std::vector<Index> lines, Index longest);
 
   Corpus operator()(Index epoch) const;

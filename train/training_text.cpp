@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <system_error>
 #include <vector>
 
@@ -27,6 +29,31 @@ std::uint64_t rules_hash(const DataConfig& config) {
   return hash;
 }
 
+/// Whether one side of a cached corpus is one that encoding for this vocabulary can have given.
+bool may_be(const EncodedText& text, const Vocabulary& vocabulary, Index longest, Index tokens, Index unknown) {
+  for (Index i = 0; i < text.sentences(); ++i) {
+    if (text.length(i) < 1 || text.length(i) > longest) return false;
+  }
+  return std::all_of(text.tokens.begin(), text.tokens.end(),
+                     [&](TokenId id) { return id >= 0 && id < vocabulary.size(); }) &&
+         static_cast<Index>(text.tokens.size()) == tokens &&
+         std::count(text.tokens.begin(), text.tokens.end(), kUnknown) == unknown;
+}
+
+/// Whether a cached corpus is one that a CorpusEncoder can have given: its file is whole, but another program may have
+/// written it.
+bool may_be(const EncodedCorpus& all, const TranslationModel& model, Index longest) {
+  const CorpusReport& report = all.report;
+  const std::vector<Index>& line = all.corpus.line;
+  return report.kept > 0 && report.blank >= 0 && report.too_long >= 0 && report.short_lines.count >= 0 &&
+         report.kept <= report.pairs && report.blank <= report.pairs - report.kept &&
+         report.too_long == report.pairs - report.kept - report.blank &&
+         std::adjacent_find(line.begin(), line.end(), std::greater_equal<>()) == line.end() && line.front() >= 0 &&
+         line.back() < report.pairs &&
+         may_be(all.corpus.source, model.source_vocabulary(), longest, report.source_tokens, report.source_unknown) &&
+         may_be(all.corpus.target, model.target_vocabulary(), longest, report.target_tokens, report.target_unknown);
+}
+
 }  // namespace
 
 TrainingText encode_training_text(const TranslationModel& model, const RunText& text, Index longest,
@@ -43,7 +70,9 @@ TrainingText encode_training_text(const TranslationModel& model, const RunText& 
     result.cache = folder / fmt::format("{:016x}{}", result.key, kCacheSuffix);
     LoadedCorpus loaded = load_corpus(result.cache, result.key);
     result.problem = std::move(loaded.problem);
-    if (loaded.corpus) {
+    if (loaded.corpus && !may_be(*loaded.corpus, model, longest)) {
+      result.problem = "what it holds does not fit the text, its vocabularies or its own counts";
+    } else if (loaded.corpus) {
       result.encoded = std::move(*loaded.corpus);
       result.cached = true;
       return result;

@@ -18,7 +18,8 @@ struct TrainingText {
 };
 
 /// The training text for a model, from the cache in `folder` if it is there, else from the text; `longest` tokens a side at
-/// most. Writes nothing. Without a folder, and for a toy task, there is no cache.
+/// most. A cache whose tokens, lengths, lines or counts the text cannot have given is not used. Writes nothing. Without a
+/// folder, and for a toy task, there is no cache.
 TrainingText encode_training_text(const TranslationModel& model, const RunText& text, Index longest,
                                   const std::filesystem::path& folder);
 
