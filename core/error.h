@@ -36,4 +36,10 @@ class CheckpointError : public Error {
   using Error::Error;
 };
 
+/// A checkpoint that could not be read: it may be whole nevertheless.
+class UnreadableError : public CheckpointError {
+ public:
+  using CheckpointError::CheckpointError;
+};
+
 }  // namespace weft

@@ -193,6 +193,8 @@ void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> 
   Descriptor file(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
   if (file.get() < 0) fail_writing(path, "open", errno);
   const Temporary temporary(beside);
+  struct stat before;  // a file that was kept from others' eyes stays so
+  if (::stat(target.c_str(), &before) == 0) ::fchmod(file.get(), before.st_mode & 0777);
 
   FileWriter writer(path, file.get());
   write(writer);

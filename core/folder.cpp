@@ -32,7 +32,7 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
   const std::unique_ptr<DIR, decltype(close)> open(::opendir(folder.c_str()), close);
   std::vector<std::string> names;
   if (!open) {
-    if (errno != ENOENT) fail_looking(folder, errno);
+    if (errno != ENOENT && errno != ENOTDIR) fail_looking(folder, errno);
     return names;
   }
   while (true) {

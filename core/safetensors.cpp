@@ -133,7 +133,7 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path, const S
     file.parse(options);
     return file;
   } catch (const DataError& error) {
-    throw CheckpointError(error.what());
+    throw UnreadableError(error.what());
   }
 }
 

@@ -169,7 +169,7 @@ std::atomic<int> thread_count{0};  // 0: not set
 
 }  // namespace
 
-void set_threads(int count) { thread_count = std::max(count, 1); }
+void set_threads(int count) { thread_count = std::max(count, 0); }
 
 int threads() {
   static const int by_default = default_threads();

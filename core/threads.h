@@ -31,7 +31,7 @@ class FunctionRef<Result(Args...)> {
   Result (*call_)(void*, Args...);
 };
 
-/// Sets how many threads parallel_for may use, from now on; at least 1. The default is the number of cores that the
+/// Sets how many threads parallel_for may use, from now on; 0 for the default, which is the number of cores that the
 /// process may run on, or OMP_NUM_THREADS if that is less.
 void set_threads(int count);
 

@@ -63,6 +63,21 @@ TEST_CASE("score-text prints sacreBLEU's lines behind its signatures") {
   CHECK(tried > 5);
 }
 
+TEST_CASE("an input that cannot be read to its end has no score") {
+  workplace();
+  put("ref.txt", "one\ntwo\n");
+  for (const auto& [path, why] : {std::pair("/proc/self/mem", "Input/output error"), {"/", "Is a directory"}}) {
+    CAPTURE(path);
+    {
+      const Descriptor in(path, O_RDONLY), out(workplace() / "out", O_WRONLY | O_CREAT | O_TRUNC),
+          err(workplace() / "err", O_WRONLY | O_CREAT | O_TRUNC);
+      CHECK(wait_for(start({"score-text", "--reference", "ref.txt"}, in, out, err)) == 2);
+    }
+    CHECK(bytes_of(workplace() / "out").empty());
+    CHECK(contains(bytes_of(workplace() / "err"), std::string("standard input: cannot be read (") + why));
+  }
+}
+
 TEST_CASE("blank lines are lines, and empty output is 0 and not NaN") {
   workplace();
   put("ref.txt", "A cat sat on it.\n\ncaf\u00e9 \u00e9t\u00e9\none\n");

@@ -101,6 +101,10 @@ TEST_CASE("wrong words are refused in one line that says what is right") {
   for (const char* option : {"temperature", "top-k", "top-p", "seed"}) {
     check_refused({"translate", trained(), std::string("--") + option + "=1"}, {option, "goes with --sample"});
   }
+  check_refused({"translate", trained(), "--sample=false"}, {"--sample takes no value, found \"false\""});
+  check_refused({"translate", trained(), "--input", "a", "--input", "b"}, {"--input is given 2 times"});
+  check_refused({"translate", trained(), "--input="}, {"--input is empty"});
+  check_refused({"translate", trained(), "--alignment="}, {"--alignment is empty"});
   check_refused({"translate", trained(), "--sample", "--beam", "4"}, {"--beam", "--sample", "one of the two"});
   for (const char* option : {"output", "alignment", "soft-alignment", "attention"}) {
     check_refused({"translate", trained(), std::string("--") + option, "."}, {option, "is a folder"});

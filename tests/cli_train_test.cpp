@@ -415,6 +415,43 @@ TEST_CASE("--fresh removes the best checkpoint before the last, so that no other
   CHECK_FALSE(fs::exists("half/best.safetensors"));
 }
 
+TEST_CASE("a stopped run whose terminal is gone ends with the signal's code all the same") {
+  {
+    const Descriptor in("/dev/null", O_RDONLY), gone("/dev/full", O_WRONLY);
+    const pid_t child = start(copy_run("gone"), in, gone, gone);
+    wait_for_lines("gone", 20);
+    ::kill(child, SIGHUP);
+    CHECK(wait_for(child) == 128 + SIGHUP);
+  }
+  CHECK(run_weft({"inspect", "gone/last.safetensors"}).code == 0);
+}
+
+TEST_CASE("--fresh does not remove the checkpoint that it is to begin from") {
+  undisturbed();
+  check_refused(copy_run("straight") + Words{"--fresh", "--from", "straight/best.safetensors"},
+                {"straight/best.safetensors, which --fresh would remove"});
+}
+
+TEST_CASE("a checkpoint that cannot be read is not taken for a damaged one") {
+  workplace();
+  fs::create_directories("unreadable/best.safetensors");
+  CHECK_THROWS_AS(weft::is_whole("unreadable/best.safetensors"), weft::CheckpointError);
+  CHECK_FALSE(weft::is_whole("unreadable/last.safetensors"));
+  put("unreadable/last.safetensors", "damaged");
+  CHECK_FALSE(weft::is_whole("unreadable/last.safetensors"));
+}
+
+TEST_CASE("weft evaluate does not write over the text that it scores") {
+  trained();
+  for (const std::string side : {"src", "trg"}) fs::copy_file("valid." + side, "own." + side);
+  const Words words{"train", "tiny.json", "--run", "own", "--set", "training.steps=2"};
+  REQUIRE(run_weft(words + Words{"--set", "data.valid_source=own.src", "--set", "data.valid_target=own.trg"}).code == 0);
+  for (const char* file : {"own.src", "own.trg"}) {
+    check_refused({"evaluate", "own/best.safetensors", "--split", "valid", "--output", file},
+                  {"would replace what is read"});
+  }
+}
+
 TEST_CASE("a run that lost its best checkpoint says so and begins a new one") {
   const Words words = copy_run("lost");
   {
@@ -469,6 +506,19 @@ TEST_CASE("results without a checkpoint to go on from are not replaced unasked")
   std::filesystem::create_directory("mine");
   put("mine/best.safetensors", "precious");
   check_refused({"train", "tiny.json", "--run", "mine"}, {"holds best.safetensors"});
+}
+
+TEST_CASE("results of another configuration are not replaced unasked, though there was but one validation") {
+  const Words words = copy_run("single") + Words{"--set", "training.steps=100"};
+  REQUIRE(run_weft(words).code == 0);
+  const std::string best = bytes_of("single/best.safetensors");
+  fs::remove("single/last.safetensors");
+  const Outcome other = run_weft(words + Words{"--set", "model.d_feed_forward=48"});
+  CHECK(other.code == 2);
+  CHECK(contains(other.err, "made with another configuration"));
+  CHECK(bytes_of("single/best.safetensors") == best);
+  CHECK(run_weft(words).code == 0);  // the same run again, as after a kill in the middle of it
+  CHECK(bytes_of("single/best.safetensors") == best);
 }
 
 TEST_CASE("the configuration of a run may be given again from its folder, where it stays as it is") {

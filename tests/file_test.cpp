@@ -160,6 +160,14 @@ TEST_CASE("a process killed at any call leaves the old file or the new one, and 
   CHECK(left_something);
 }
 
+TEST_CASE("a file that is replaced keeps its permissions") {
+  const Sandbox sandbox;
+  write_file(sandbox / "a", "old");
+  fs::permissions(sandbox / "a", fs::perms::owner_read | fs::perms::owner_write);
+  write_file(sandbox / "a", "new");
+  CHECK(fs::status(sandbox / "a").permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+}
+
 TEST_CASE("remove_leftovers leaves other files alone") {
   const Sandbox sandbox;
   for (const char* name : {"a", "a.tmp", "a.1x.tmp", "a.12.tmp", "b.12.tmp", "a.12"}) {

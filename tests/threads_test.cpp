@@ -26,6 +26,17 @@ TEST_CASE("parallel_for visits every item once, in tiles that do not depend on t
   set_threads(2);
 }
 
+TEST_CASE("0 threads are as many as there were before any number was set") {
+  set_threads(0);
+  const int by_default = threads();
+  CHECK(by_default >= 1);
+  set_threads(by_default + 3);
+  CHECK(threads() == by_default + 3);
+  set_threads(0);
+  CHECK(threads() == by_default);
+  set_threads(2);
+}
+
 TEST_CASE("parallel_for nests, does nothing for no items, and passes an exception on") {
   set_threads(2);
   int sum = 0;

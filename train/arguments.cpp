@@ -54,6 +54,11 @@ Arguments::Arguments(const VerbHelp& help, const std::vector<std::string>& words
         values_[argument.key()].push_back(argument.value());
       }
     }
+    for (const Option& option : help.options) {  // which cxxopts would take as on, whatever stands there
+      const std::vector<std::string> values = all(option.name);
+      if (!option.value.empty() || values.empty() || values.back() == "true") continue;
+      throw ConfigError(fmt::format("--{} takes no value, found \"{}\"", option.name, values.back()));
+    }
   } catch (const std::exception& error) {  // its classes differ between versions
     refuse(verb_, error.what());
   }
@@ -73,7 +78,9 @@ std::vector<std::string> Arguments::all(const std::string& option) const {
 
 std::string Arguments::text(const std::string& option) const {
   if (!has(option)) refuse(verb_, fmt::format("--{} is missing", option));
-  return values_.at(option).back();
+  const std::vector<std::string>& values = values_.at(option);
+  if (values.size() > 1) refuse(verb_, fmt::format("--{} is given {} times; give it once", option, values.size()));
+  return values.front();
 }
 
 std::string Arguments::text(const std::string& option, const std::string& otherwise) const {

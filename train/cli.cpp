@@ -124,12 +124,18 @@ void print(const std::string& text) {
   }
 }
 
+void warn(const std::string& text) {
+  const std::string line = fmt::format("weft: warning: {}\n", text);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 void use_threads(const Arguments& arguments, Index configured) {
   const Index count = arguments.whole("threads", configured, 0, 1024);
-  if (count > 0) return set_threads(static_cast<int>(count));
-  static bool warned = false;  // evaluate comes here for each checkpoint
+  set_threads(static_cast<int>(count));  // also back to the default: evaluate comes here for each checkpoint
+  if (count > 0) return;
+  static bool warned = false;
   const std::string problem = warned ? "" : omp_threads_problem();
-  if (!problem.empty()) fmt::print(stderr, "weft: warning: {}\n", problem);
+  if (!problem.empty()) warn(problem);
   warned = true;
 }
 

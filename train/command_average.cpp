@@ -42,9 +42,12 @@ int average(const Arguments& arguments, const Registry& registry) {
     if (fs::exists(output)) refuse(fmt::format("{} exists; name a new file first", output.string()));
     paths.assign(words.begin() + 1, words.end());
   }
-  if (arguments.has("run") && fs::exists(output)) {
+  if (arguments.has("run")) {
     // Through links, and in the folder of any run.
-    if (is_run_checkpoint(fs::canonical(output)) || is_run_checkpoint(output) || !is_whole(output)) {
+    const bool exists = fs::exists(output);
+    const bool of_a_run =
+        is_run_checkpoint(output) && (exists || fs::exists(output.parent_path() / "last.safetensors"));
+    if (of_a_run || (exists && (is_run_checkpoint(fs::canonical(output)) || !is_whole(output)))) {
       refuse(fmt::format("{} is not an average that could be made anew; name another file", output.string()));
     }
   }

@@ -15,6 +15,7 @@
 #include "weft/train/metric_arguments.h"
 #include "weft/train/output_file.h"
 #include "weft/train/run_data.h"
+#include "weft/train/run_files.h"
 #include "weft/train/text_format.h"
 #include "weft/train/translate.h"
 
@@ -72,10 +73,36 @@ EvaluationText text_of(const Arguments& arguments, const Checkpoint& checkpoint)
   return all;
 }
 
+/// Throws ConfigError, before anything is translated, for an --output that cannot come to be.
+void check_output(const Arguments& arguments) {
+  if (!arguments.has("output")) return;
+  if (arguments.positional().size() > 1) {
+    throw ConfigError(
+        fmt::format("evaluate: --output keeps the translations of one checkpoint, found {}; evaluate "
+                    "them one by one",
+                    arguments.positional().size()));
+  }
+  std::vector<std::string> inputs = arguments.positional();
+  for (const char* option : {"source", "reference"}) {
+    for (const std::string& file : arguments.all(option)) inputs.push_back(file);
+  }
+  require_outputs(arguments, {"output"}, inputs);
+}
+
+/// The same for one that would replace the checkpoint's own text.
+void check_output(const Arguments& arguments, const DataConfig& data) {
+  std::vector<std::string> inputs = run_files(data);
+  for (const TextFiles& files : text_files(data, "test")) {
+    for (const std::string& name : files.names()) inputs.push_back(name);
+  }
+  require_outputs(arguments, {"output"}, inputs);
+}
+
 Row evaluate_one(const std::string& path, const Arguments& arguments, const Registry& registry) {
   const auto began = std::chrono::steady_clock::now();
   const Checkpoint checkpoint = load_checkpoint(path, registry);
   const TranslationModel& model = *checkpoint.model;
+  check_output(arguments, model.config().data);
   const DecodingConfig& decoding = model.config().decoding;
   use_threads(arguments, model.config().training.threads);
   Row row;
@@ -93,10 +120,9 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const Regi
   row.loss = evaluate_loss(model, encoded.corpus, model.config().training.batch_tokens);
   row.result = evaluate_translations(model, text.source, text.references, row.metrics, options, decoding.batch_tokens);
   if (row.result.cut_lines > 0) {
-    fmt::print(stderr,
-               "weft: warning: {}: {} line{} of more than the {} tokens that the model holds; cut for its translation, "
-               "left out of the loss\n",
-               path, row.result.cut_lines, row.result.cut_lines == 1 ? "" : "s", model.longest_sentence());
+    warn(fmt::format("{}: {} line{} of more than the {} tokens that the model holds; cut for its translation, left out of "
+                     "the loss",
+                     path, row.result.cut_lines, row.result.cut_lines == 1 ? "" : "s", model.longest_sentence()));
   }
   if (arguments.has("by-length")) {
     std::vector<Index> lengths;
@@ -189,22 +215,6 @@ std::string to_text(const std::vector<Row>& rows) {
   for (std::size_t m = 0; m < rows.front().metrics.size(); ++m) text += signature_lines(rows, m);
   for (const Row& row : rows) text += row.buckets.empty() ? "" : length_table(row);
   return text;
-}
-
-/// Throws ConfigError, before anything is translated, for an --output that cannot come to be.
-void check_output(const Arguments& arguments) {
-  if (!arguments.has("output")) return;
-  if (arguments.positional().size() > 1) {
-    throw ConfigError(
-        fmt::format("evaluate: --output keeps the translations of one checkpoint, found {}; evaluate "
-                    "them one by one",
-                    arguments.positional().size()));
-  }
-  std::vector<std::string> inputs = arguments.positional();
-  for (const char* option : {"source", "reference"}) {
-    for (const std::string& file : arguments.all(option)) inputs.push_back(file);
-  }
-  require_outputs(arguments, {"output"}, inputs);
 }
 
 int evaluate(const Arguments& arguments, const Registry& registry) {

@@ -70,7 +70,7 @@ ScoreSummary score_all(ModelSpan models, const ParallelText& text, const Argumen
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       const auto line = static_cast<Index>(begin + i + 1);
       if (!pairs[i].skipped.empty()) {
-        fmt::print(stderr, "weft: warning: line {}: {}; the pair has no score\n", line, pairs[i].skipped);
+        warn(fmt::format("line {}: {}; the pair has no score", line, pairs[i].skipped));
       }
       summary.add(pairs[i]);
       if (lines_wanted) block += arguments.has("json") ? json_of(pairs[i], line) : text_of(pairs[i]);

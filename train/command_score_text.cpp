@@ -1,7 +1,6 @@
 // weft score-text: scores of any text, whoever wrote it.
 #include <fmt/format.h>
 
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -10,13 +9,12 @@
 #include "weft/data/text_file.h"
 #include "weft/train/bootstrap.h"
 #include "weft/train/commands.h"
+#include "weft/train/line_input.h"
 #include "weft/train/metric_arguments.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
 namespace {
-
-constexpr const char* kStandardInput = "standard input";
 
 /// Text and what errors call it.
 struct NamedText {
@@ -25,16 +23,18 @@ struct NamedText {
 };
 
 std::vector<NamedText> read_standard_input() {
-  LineReader reader(std::cin, kStandardInput);
-  std::vector<std::string> lines;
-  for (std::string line; reader.next(line); lines.push_back(line)) {
-    if (const auto problem = text_problem(line)) {
-      throw DataError(
-          fmt::format("{}:{}:{}: {}", kStandardInput, reader.line_number(), problem->column, problem->what));
+  constexpr std::size_t kBlock = 4096;
+  LineInput input("");
+  std::vector<NamedText> texts{{input.name(), {}}};
+  std::vector<std::string>& lines = texts.front().lines;
+  for (auto block = input.next_lines(kBlock); !block.empty(); block = input.next_lines(kBlock)) {
+    for (std::string& line : block) {
+      lines.push_back(std::move(line));
+      if (const auto problem = text_problem(lines.back())) {
+        throw DataError(fmt::format("{}:{}:{}: {}", input.name(), lines.size(), problem->column, problem->what));
+      }
     }
   }
-  std::vector<NamedText> texts(1);
-  texts[0] = {kStandardInput, std::move(lines)};
   return texts;
 }
 
@@ -154,7 +154,7 @@ int score_text(const Arguments& arguments, const Registry&) {
                     "--reference",
                     arguments.positional().front()));
   }
-  arguments.text("reference");  // says that it is missing
+  if (!arguments.has("reference")) arguments.text("reference");  // says that it is missing
   const bool by_sentence = arguments.has("sentences");
   BleuOptions bleu;
   bleu.effective_order = by_sentence;

@@ -135,9 +135,8 @@ std::string choose_steps(TranslationModel& model, Config& config, const Corpus& 
 }
 
 /// What is to be said of lines that could not be printed.
-std::string lost_lines(const Progress& progress) {
-  return fmt::format("standard output: cannot write ({}); lines were lost, but the run is whole and saved",
-                     std::strerror(progress.error()));
+std::string lost_lines(const Progress& progress, const char* run = "the run is whole and saved") {
+  return fmt::format("standard output: cannot write ({}); lines were lost, but {}", std::strerror(progress.error()), run);
 }
 
 /// Ends the command: as a failure if lines were lost on the way, now that the run's work is saved.
@@ -176,14 +175,18 @@ int train(const Arguments& arguments, const Registry& registry) {
     checkpoint.model->set_training(trains);
     if (const auto end = training_end(checkpoint.state, config.training)) {
       clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), false);
-      mend_best(folder, checkpoint.state, progress);
+      mend_best(folder, checkpoint.state, true, progress);
       progress.line(fmt::format("{} is trained to its end, step {}{}; use --fresh to train anew", folder.string(),
                                 checkpoint.state.step, reason(*end, checkpoint.state, config.training)));
       return finished(progress);
     }
   }
 
-  if (!resumes && !arguments.has("fresh")) require_no_results(folder, registry);
+  if (arguments.has("fresh")) {
+    require_not_removed(folder, config.training.warm_start);
+  } else if (!resumes) {
+    require_no_results(folder, config, registry);
+  }
 
   const RunText text(config.data);
   const ParallelText valid_text = text.split("valid");
@@ -261,7 +264,7 @@ int train(const Arguments& arguments, const Registry& registry) {
     if (!is_same_file(config_file, folder / "config.json")) write_file(folder / "config.json", config_json(config));
   }
   keep_cache(training, config.data, progress);
-  mend_best(folder, checkpoint.state, progress);
+  mend_best(folder, checkpoint.state, false, progress);
   progress.line("training text    " + train.report.summary());
   progress.line("validation text  " + valid.report.summary());
   if (!resumes) warn_of_small_vocabularies(model, progress);
@@ -292,7 +295,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   if (end == TrainingEnd::kStopped) {
     progress.line(fmt::format("stopped after step {}, saved in {}; the same command goes on: {}", trainer.state().step,
                               last.string(), same_command(arguments)));
-    if (progress.error() != 0) fmt::print(stderr, "weft: warning: {}\n", lost_lines(progress));
+    if (progress.error() != 0) warn(lost_lines(progress, "what was trained is saved"));
     return 128 + stop_signal;
   }
   const fs::path best = folder / "best.safetensors";

@@ -74,8 +74,6 @@ std::string output_lines(const TranslatedLine& line, Index number, bool n_best) 
   return text;
 }
 
-void warn(const std::string& text) { fmt::print(stderr, "weft: warning: {}\n", text); }
-
 /// The parts of the result.
 struct Texts {
   std::string text, alignment, soft_alignment;
@@ -150,7 +148,12 @@ void with_file(const Arguments& arguments, const std::string& option, FunctionRe
 int translate_lines(const Arguments& arguments, const Registry& registry) {
   if (arguments.positional().empty()) arguments.only_positional();  // says what is missing
   std::vector<std::string> inputs = arguments.positional();
-  if (arguments.has("input")) inputs.push_back(arguments.text("input"));
+  if (arguments.has("input")) {
+    inputs.push_back(arguments.text("input"));
+    if (inputs.back().empty()) {
+      throw ConfigError("translate: --input is empty; name a file, or leave it out to read standard input");
+    }
+  }
   require_outputs(arguments, {"output", "attention", "alignment", "soft-alignment"}, inputs);
   const ModelEnsemble ensemble(arguments.positional(), registry);
   const Config& config = ensemble.first().config();

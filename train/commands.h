@@ -31,6 +31,9 @@ Command plot_command();
 /// Writes to standard output. Throws Error if it cannot take the text (a full disk, a closed pipe).
 void print(const std::string& text);
 
+/// Writes a warning to standard error, if that can take it.
+void warn(const std::string& text);
+
 /// Uses --threads if given, else `configured` threads, else (0) one for each core.
 void use_threads(const Arguments& arguments, Index configured);
 

@@ -66,6 +66,7 @@ LineInput::LineInput(const std::string& path)
   }
   buffer_ = std::make_unique<Buffer>(file_, name_);
   stream_ = std::make_unique<std::istream>(buffer_.get());
+  stream_->exceptions(std::ios::badbit);  // lets through what the buffer throws
   lines_ = std::make_unique<LineReader>(*stream_, name_);
 }
 
@@ -78,7 +79,7 @@ std::vector<std::string> LineInput::next_lines(std::size_t most) {
   std::string line;
   constexpr int kGzip = 0x1F;  // gzip's first byte, which no text begins with
   if (lines_->line_number() == 0 && stream_->peek() == kGzip) {
-    throw DataError(fmt::format("{}: is gzipped; unpack it on the way: gzip -dc FILE | weft translate ...", name_));
+    throw DataError(fmt::format("{}: is gzipped; unpack it on the way: gzip -dc FILE | weft ...", name_));
   }
   while (lines.size() < most && (lines.empty() || buffer_->has_line()) && lines_->next(line)) lines.push_back(line);
   return lines;

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -43,6 +45,12 @@ bool is_written_at_once(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+bool is_standard_input(const std::string& path) {
+  struct stat in, file;
+  return ::fstat(STDIN_FILENO, &in) == 0 && ::stat(path.c_str(), &file) == 0 && in.st_dev == file.st_dev &&
+         in.st_ino == file.st_ino;
 }
 
 /// A descriptor that takes text at once.
@@ -110,6 +118,7 @@ void require_outputs(const Arguments& arguments, std::initializer_list<const cha
   for (const char* option : options) {
     if (!arguments.has(option)) continue;
     const std::string path = arguments.text(option);
+    if (path.empty()) throw ConfigError(fmt::format("--{} is empty; name a file", option));
     std::error_code error;
     if (fs::is_directory(path, error)) {
       throw ConfigError(fmt::format("--{} {}: is a folder; name a file in it", option, path));
@@ -119,8 +128,9 @@ void require_outputs(const Arguments& arguments, std::initializer_list<const cha
       throw ConfigError(fmt::format("--{} {}: there is no folder {}; make it first", option, path, folder.string()));
     }
     if (descriptor_of(path) || is_written_at_once(path)) continue;
-    for (const std::string& input : inputs) {
-      if (!is_same_file(path, input)) continue;
+    const bool is_read = std::any_of(inputs.begin(), inputs.end(),
+                                     [&](const std::string& input) { return is_same_file(path, input); });
+    if (is_read || is_standard_input(path)) {
       throw ConfigError(fmt::format("--{} {}: would replace what is read; name another file", option, path));
     }
     for (const auto& [other, file] : seen) {

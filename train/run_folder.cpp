@@ -17,6 +17,7 @@
 #include "weft/train/divergence.h"
 #include "weft/train/kept_checkpoints.h"
 #include "weft/train/output_file.h"
+#include "weft/train/run_files.h"
 
 namespace weft {
 
@@ -46,13 +47,16 @@ void clean_run_folder(const fs::path& folder, const std::set<Index>& kept, bool 
 bool is_run_checkpoint(const fs::path& path) {
   const std::string name = path.filename().string();
   return path.extension() == ".safetensors" &&
-         (name == "last.safetensors" || name == "best.safetensors" || name.starts_with("step-"));
+         (name == "last.safetensors" || name == "best.safetensors" || name == kRollbackFile || name.starts_with("step-"));
 }
 
 bool is_whole(const fs::path& checkpoint) {
+  if (!is_there(checkpoint)) return false;
   try {
     SafetensorsFile::open(checkpoint, {.require_checksum = true});
     return true;
+  } catch (const UnreadableError&) {
+    throw;
   } catch (const CheckpointError&) {
     return false;
   }
@@ -82,11 +86,18 @@ void FolderLock::require_held() const {
                           folder_.string()));
 }
 
-void require_no_results(const fs::path& folder, const Registry& registry) {
+void require_no_results(const fs::path& folder, const Config& config, const Registry& registry) {
   for (const std::string& name : names_in(folder)) {
     const fs::path path = folder / name;
     if (!is_run_checkpoint(path)) continue;
-    if (is_whole(path) && load_checkpoint(path, registry).state.validations.size() <= 1) continue;
+    if (is_whole(path)) {
+      const Checkpoint found = load_checkpoint(path, registry);
+      if (found.state.validations.size() <= 1) {
+        require_same_config(found.model->config(), config, folder.string());
+        require_same_files(config.data, found.state.file_hashes, folder.string());
+        continue;
+      }
+    }
     throw DataError(
         fmt::format("{}: holds {}, but no last.safetensors to go on from; use --fresh to replace it, "
                     "or --run to choose another folder",
@@ -94,7 +105,15 @@ void require_no_results(const fs::path& folder, const Registry& registry) {
   }
 }
 
-void mend_best(const fs::path& folder, TrainingState& state, Progress& progress) {
+void require_not_removed(const fs::path& folder, const std::string& warm_start) {
+  const fs::path path = warm_start;
+  if (warm_start.empty() || !is_run_checkpoint(path) || !is_same_file(path, folder / path.filename())) return;
+  throw ConfigError(fmt::format("training.warm_start is {}, which --fresh would remove; copy it to another place, or choose "
+                                "another folder with --run",
+                                warm_start));
+}
+
+void mend_best(const fs::path& folder, TrainingState& state, bool ended, Progress& progress) {
   const fs::path best = folder / "best.safetensors";
   if (state.best_step == 0 || is_whole(best)) return;
   const fs::path kept = step_checkpoint(folder, state.best_step);
@@ -103,7 +122,8 @@ void mend_best(const fs::path& folder, TrainingState& state, Progress& progress)
     progress.line(fmt::format("best.safetensors was missing or damaged; made anew from {}", kept.filename().string()));
     return;
   }
-  progress.line("best.safetensors is missing or damaged; the next validation begins a new one");
+  progress.line(ended ? "best.safetensors is missing or damaged, and no other file has it; last.safetensors is whole"
+                      : "best.safetensors is missing or damaged; the next validation begins a new one");
   state.best_step = 0;
 }
 

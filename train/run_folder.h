@@ -39,14 +39,18 @@ class FolderLock {
 /// Whether a path has the name of a checkpoint that runs write: last, best or one of a step.
 bool is_run_checkpoint(const std::filesystem::path& path);
 
-/// Whether a checkpoint can be read.
+/// Whether a checkpoint is there and undamaged. Throws Error if that cannot be found out, as the file cannot be read.
 bool is_whole(const std::filesystem::path& checkpoint);
 
-/// Throws if a folder without last.safetensors has results of a run. Those of its first validation are none: a process that
-/// is killed during it leaves them.
-void require_no_results(const std::filesystem::path& folder, const Registry& registry);
+/// Throws if a folder without last.safetensors has results of a run. Those of the first validation of a run of `config` are
+/// none: a process that is killed during it leaves them.
+void require_no_results(const std::filesystem::path& folder, const Config& config, const Registry& registry);
 
-/// Sees to it that best.safetensors is the checkpoint of the best validation so far, or that the next one makes it anew.
-void mend_best(const std::filesystem::path& folder, TrainingState& state, Progress& progress);
+/// Throws ConfigError for a checkpoint to start from that `--fresh` would remove from the folder.
+void require_not_removed(const std::filesystem::path& folder, const std::string& warm_start);
+
+/// Sees to it that best.safetensors is the checkpoint of the best validation so far, or that the next one makes it anew, if
+/// there is a next one, as the run has not `ended`.
+void mend_best(const std::filesystem::path& folder, TrainingState& state, bool ended, Progress& progress);
 
 }  // namespace weft

@@ -230,7 +230,7 @@ bool Trainer::time_is_up(bool validates) const {
   return now() + 2 * longest_update_ + (validates ? 2 : 1) * ending > deadline_;
 }
 
-void Trainer::advance(const volatile int& stop) {
+bool Trainer::advance(const volatile int& stop) {
   double began = now();
   log(update());
   longest_update_ = std::max(0.98 * longest_update_, now() - began);  // a machine that stood still is soon forgotten
@@ -239,11 +239,13 @@ void Trainer::advance(const volatile int& stop) {
   began = now();
   if (validates) validate();
   const bool saves = validates || (config().save_every > 0 && state_.step % config().save_every == 0);
-  if (saves || stop != 0) save_last(saves);
+  const bool stops = stop != 0;  // read once: what comes later is for the next update
+  if (saves || stops) save_last(saves);
   if (validates) {
     remove_step_checkpoints(folder_, kept_steps(state_.validations, config()));
     longest_validation_ = std::max(longest_validation_, now() - began);
   }
+  return stops;
 }
 
 TrainingEnd Trainer::run(const volatile int& stop) {
@@ -254,13 +256,14 @@ TrainingEnd Trainer::run(const volatile int& stop) {
   if (config().on_divergence == "rollback" && !fs::exists(last_)) save_last(true);
   std::optional<TrainingEnd> end = training_end(state_, config());
   while (!end) {
+    bool stopped = false;
     try {
-      advance(stop);
+      stopped = advance(stop);
     } catch (const DivergenceError& divergence) {
       roll_back(divergence);
     }
     end = training_end(state_, config());
-    if (!end && stop != 0) end = TrainingEnd::kStopped;
+    if (!end && stopped) end = TrainingEnd::kStopped;
   }
   return *end;
 }

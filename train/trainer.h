@@ -73,8 +73,8 @@ class Trainer {
   std::vector<std::vector<Index>> plan(const Corpus& corpus, Index epoch) const;
   void begin_epoch();
   BatchSentences next_sentences();
-  /// Makes an update and all that is due after it.
-  void advance(const volatile int& stop);
+  /// Makes an update and all that is due after it; returns whether it was told to stop, and saved for that.
+  bool advance(const volatile int& stop);
   UpdateResult update();
   void log(const UpdateResult& update);
   /// Validates with the moving average, if there is one, in the place of the parameters.
