@@ -426,6 +426,26 @@ TEST_CASE("a stopped run whose terminal is gone ends with the signal's code all 
   CHECK(run_weft({"inspect", "gone/last.safetensors"}).code == 0);
 }
 
+TEST_CASE("a signal reaches a run that waits for a pipe that nobody reads") {
+  {
+    Pipe in, out;
+    REQUIRE(::fcntl(out.ends[1], F_SETPIPE_SZ, 4096) >= 4096);
+    const Descriptor err(workplace() / "err", O_WRONLY | O_CREAT | O_TRUNC);
+    const pid_t child = start(copy_run("blocked"), in.ends[0], out.ends[1], err);
+    wait_for_lines("blocked", 5);
+    for (std::size_t lines = 0, before = 1; lines != before;) {
+      before = log_lines("blocked");
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      lines = log_lines("blocked");
+    }
+    ::kill(child, SIGTERM);
+    CHECK(wait_for(child) == 128 + SIGTERM);
+    CHECK(log_lines("blocked") < 400);
+  }
+  CHECK(contains(bytes_of(workplace() / "err"), "lines were lost, but what was trained is saved"));
+  CHECK(run_weft({"inspect", "blocked/last.safetensors"}).code == 0);
+}
+
 TEST_CASE("--fresh does not remove the checkpoint that it is to begin from") {
   undisturbed();
   check_refused(copy_run("straight") + Words{"--fresh", "--from", "straight/best.safetensors"},

@@ -2,6 +2,7 @@
 #include "weft/train/progress.h"
 
 #include <fmt/format.h>
+#include <stdio_ext.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -123,7 +124,9 @@ void Progress::draw() {
 
 void Progress::put(std::string_view text) {
   if (error_ != 0) return;
-  if (std::fwrite(text.data(), 1, text.size(), out_) != text.size() || std::fflush(out_) != 0) error_ = errno;
+  if (std::fwrite(text.data(), 1, text.size(), out_) == text.size() && std::fflush(out_) == 0) return;
+  error_ = errno;
+  __fpurge(out_);  // or the end of the process would try again, and wait for a pipe that nobody reads
 }
 
 }  // namespace weft

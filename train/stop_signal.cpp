@@ -1,5 +1,7 @@
 #include "weft/train/stop_signal.h"
 
+#include <signal.h>
+
 #include <csignal>
 #include <initializer_list>
 
@@ -14,7 +16,13 @@ void note(int signal) { stop_signal = signal; }
 
 const volatile int& note_stop_signals() {
   for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
-    if (std::signal(signal, note) == SIG_IGN) std::signal(signal, SIG_IGN);
+    struct sigaction action {};
+    ::sigaction(signal, nullptr, &action);
+    if (action.sa_handler == SIG_IGN) continue;
+    // Without SA_RESTART: printing to a pipe that nobody reads ends, and the run can save.
+    action = {};
+    action.sa_handler = note;
+    ::sigaction(signal, &action, nullptr);
   }
   return stop_signal;
 }
