@@ -10,7 +10,7 @@ namespace weft {
 /// Whether there is anything at a path, at the end of its links. Throws Error if the system cannot say.
 bool is_there(const std::filesystem::path& path);
 
-/// The names of all that is in a folder, in no order; none if there is no such folder. Throws Error if it cannot be read.
+/// The names of all that is in a folder, in no order; none if there is no folder there. Throws Error if it cannot be read.
 /// Unlike std::filesystem's iterator, which ends the process, it throws std::bad_alloc when memory is out.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
 
