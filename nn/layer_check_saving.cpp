@@ -86,8 +86,9 @@ void check_saving(const LayerToCheck& layer, Finding& finding) {
     }
   }
   finding.see(difference(other({}, batch), trial({}, batch)), 0, "the result of the layer that was read");
-  finding.see(difference(other.pass(batch, gradient, true, kStepRandom), trial.pass(batch, gradient, true, kStepRandom)),
-              0, "gradients of the layer that was read");
+  finding.see(
+      difference(other.pass(batch, gradient, true, kStepRandom), trial.pass(batch, gradient, true, kStepRandom)), 0,
+      "gradients of the layer that was read");
 }
 
 }  // namespace weft

@@ -148,8 +148,8 @@ void check_causality(const LayerToCheck& layer, Finding& finding) {
       for (Index s = 0; s < batch.rows.sequences(); ++s) {
         const Index begin = batch.rows.begin(s), end = begin + cut.rows.length(s);
         const Tensor expected = whole.row_range(begin, end);
-        const std::string where = fmt::format("rows up to {} of a sentence of {}, later ones ", last + 1,
-                                              batch.rows.length(s));
+        const std::string where =
+            fmt::format("rows up to {} of a sentence of {}, later ones ", last + 1, batch.rows.length(s));
         finding.see(difference(changed.row_range(begin, end), expected), 0, where + "changed");
         finding.see(difference(shortened.row_range(cut.rows.begin(s), cut.rows.end(s)), expected), kRounding,
                     where + "cut off");

@@ -36,9 +36,7 @@ inline constexpr Index kLongestSentence = 2048;
 
 /// Whether a check that goes through a sentence of `rows` rows stops at this one: at each of the first eight, at the last
 /// and the first of every eight after them, where tiles end, and at the last two of the sentence.
-inline bool stops_at(Index row, Index rows) {
-  return row < 8 || row % 8 == 7 || row % 8 == 0 || row + 2 >= rows;
-}
+inline bool stops_at(Index row, Index rows) { return row < 8 || row % 8 == 7 || row % 8 == 0 || row + 2 >= rows; }
 
 /// What a check has seen so far: figures, each of which must not be more than is allowed.
 struct Finding {

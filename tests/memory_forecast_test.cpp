@@ -62,7 +62,7 @@ TEST_CASE("the memory of a validation's translations is what the pool hands out,
     CAPTURE(tokens);
     Subject subject({"model.max_length=40", "data.max_length=30", tokens, "model.d_model=32"});
     subject.model->parameters().allocate();
-    const auto forecast = static_cast<double>(forecast_decoding(*subject.model, subject.data.valid.source).bytes);
+    const auto forecast = static_cast<double>(forecast_decoding(*subject.model, subject.data.valid.source, subject.data.valid.size()).bytes);
     SearchOptions greedy = search_options(subject.model->config().decoding);
     greedy.beam = 1;
     greedy.min_length = 1000;  // as the forecast supposes: no sentence ends by itself

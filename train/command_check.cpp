@@ -105,9 +105,8 @@ std::string to_text(const Report& report) {
   }
   std::string text =
       fmt::format("{} \"{}\", {}\n\n{}", check.slot, check.name, sizes(report.options), format_table(rows));
-  text += report.no_timing.empty()
-              ? fmt::format("timed with {}; threads: {}\n", sizes(report.timed), threads())
-              : fmt::format("not timed with {}: {}\n", sizes(report.timed), report.no_timing);
+  text += report.no_timing.empty() ? fmt::format("timed with {}; threads: {}\n", sizes(report.timed), threads())
+                                   : fmt::format("not timed with {}: {}\n", sizes(report.timed), report.no_timing);
   for (const LayerCheckRow& row : check.rows) {
     if (!row.passed) text += fmt::format("\n{} FAILED {}\n  {}\n", row.check, row.place, row.meaning);
   }

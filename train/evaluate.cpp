@@ -8,9 +8,39 @@
 
 #include "weft/core/error.h"
 #include "weft/data/batch.h"
+#include "weft/train/decode_rules.h"
 #include "weft/train/translate.h"
 
 namespace weft {
+namespace {
+
+/// What a string of so many bytes takes: itself, and what the heap gives for a text that does not fit into it.
+double string_bytes(double bytes) {
+  constexpr double kWithin = 15, kHeader = 16;
+  return sizeof(std::string) + (bytes > kWithin ? bytes + kHeader : 0);
+}
+
+/// What tokens of one language take.
+struct TokenBytes {
+  double token = 0;  ///< as a string
+  double text = 0;   ///< in a joined line
+};
+
+/// The means of the first sentences of a text.
+TokenBytes mean_bytes(const EncodedText& text, Index sentences, const Tokenizer& tokenizer,
+                      const Vocabulary& vocabulary) {
+  TokenBytes sum;
+  double count = 0;
+  for (Index s = 0; s < std::min(sentences, static_cast<Index>(kLinesAtOnce)); ++s) {
+    const std::vector<std::string> tokens = vocabulary.tokens(text[s]);
+    for (const std::string& token : tokens) sum.token += string_bytes(static_cast<double>(token.size()));
+    sum.text += static_cast<double>(tokenizer.join(tokens).size());
+    count += static_cast<double>(tokens.size());
+  }
+  return {sum.token / std::max(count, 1.0), sum.text / std::max(count, 1.0)};
+}
+
+}  // namespace
 
 LossResult evaluate_loss(const TranslationModel& model, const Corpus& corpus, Index batch_tokens) {
   TokenStatistics statistics;
@@ -32,13 +62,39 @@ TranslationResult evaluate_translations(const TranslationModel& model, std::span
                                         std::span<const std::vector<std::string>> references, const Metrics& metrics,
                                         const SearchOptions& options, Index batch_tokens) {
   TranslationResult result;
-  for (TranslatedLine& line : translate(model, source, options, batch_tokens)) {
-    result.cut_lines += line.cut_tokens > 0;
-    result.translations.push_back(std::move(line.translations.front().text));
+  result.translations.reserve(source.size());
+  for (std::size_t begin = 0; begin < source.size(); begin += kLinesAtOnce) {
+    const auto lines = source.subspan(begin, std::min(kLinesAtOnce, source.size() - begin));
+    for (const TranslatedLine& line : translate(model, lines, options, batch_tokens)) {
+      result.cut_lines += line.cut_tokens > 0;
+      result.translations.push_back(line.translations.front().text);  // copied: without the room it grew in
+    }
   }
   result.exact = exact_matches(result.translations, references);
   for (const auto& metric : metrics) result.counts.push_back(count_lines(*metric, result.translations, references));
   return result;
+}
+
+TranslationBytes translation_bytes(const TranslationModel& model, const Corpus& corpus, Index pairs,
+                                   const Metrics& metrics, const SearchOptions& options) {
+  const TokenBytes read = mean_bytes(corpus.source, pairs, model.source_tokenizer(), model.source_vocabulary()),
+                   written = mean_bytes(corpus.target, pairs, model.target_tokenizer(), model.target_vocabulary());
+  // A vector that has grown takes up to twice its elements. A source has its ids twice: alone, and with others.
+  constexpr double kGrown = 1.4, kIds = kGrown * 2 * sizeof(TokenId), kHeader = 16,
+                   kLine = sizeof(TranslatedLine) + sizeof(Translation) + 4 * kHeader;
+  double counts = 1.0 / 8;  // and a bit that says whether it is exact
+  for (const auto& metric : metrics) counts += static_cast<double>(metric->width() * sizeof(Index));
+  double kept = 0, block = 0, most = 0;
+  for (Index i = 0; i < pairs; ++i) {
+    if (i % static_cast<Index>(kLinesAtOnce) == 0) block = 0;
+    const Index length = corpus.source.length(i);
+    const auto tokens = static_cast<double>(length_limit(length, model.transformer().options().max_length, options));
+    const double text = string_bytes(tokens * written.text);
+    kept += counts + text;
+    block += kLine + text + tokens * written.token + static_cast<double>(length) * (kGrown * read.token + kIds);
+    most = std::max(most, block);
+  }
+  return {static_cast<Index>(kept), static_cast<Index>(most)};
 }
 
 std::vector<bool> exact_matches(std::span<const std::string> hypotheses,

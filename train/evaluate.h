@@ -31,10 +31,25 @@ struct TranslationResult {
 /// Runs the model over a corpus without recording, in batches of `batch_tokens`.
 LossResult evaluate_loss(const TranslationModel& model, const Corpus& corpus, Index batch_tokens);
 
+/// How many lines evaluate_translations translates at a time: their tokens take far more memory than is kept of them.
+inline constexpr std::size_t kLinesAtOnce = 1024;
+
 /// Translates lines and compares them with their references; references[r][i] is the r-th of source[i].
 TranslationResult evaluate_translations(const TranslationModel& model, std::span<const std::string> source,
                                         std::span<const std::vector<std::string>> references, const Metrics& metrics,
                                         const SearchOptions& options, Index batch_tokens);
+
+/// What evaluate_translations takes from the heap, tensors aside, in bytes.
+struct TranslationBytes {
+  Index kept = 0;   ///< for its result, in proportion to the lines
+  Index block = 0;  ///< beside it, for the kLinesAtOnce lines that take most
+
+  Index bytes() const { return kept + block; }
+};
+
+/// What it takes, about, for the first `pairs` of a corpus, one line each, if the model ends no sentence by itself.
+TranslationBytes translation_bytes(const TranslationModel& model, const Corpus& corpus, Index pairs,
+                                   const Metrics& metrics, const SearchOptions& options);
 
 /// Says for each hypothesis whether it equals one of its references byte for byte. Throws DataError for unequal
 /// counts.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "weft/core/error.h"
 #include "weft/core/memory.h"
@@ -73,23 +74,41 @@ double with_kept(double tensors) {
 
 /// What is to come of all this, in bytes of the process.
 Index to_come(const MemoryForecast& forecast) {
-  return forecast.text + bytes_of(with_kept(static_cast<double>(forecast.state) + forecast.work())) - forecast.held;
+  return forecast.text + forecast.validation.bytes() +
+         bytes_of(with_kept(static_cast<double>(forecast.state) + forecast.work())) - forecast.held;
 }
 
-/// The most bytes of tensors beside the state that a room leaves: with_kept() the other way round.
+/// The most bytes of tensors beside the state that a room leaves: to_come() the other way round.
 double room_for_work(const MemoryForecast& forecast, Index room) {
-  const double fixed = with_kept(0), all = static_cast<double>(room - forecast.text + forecast.held);
+  const double fixed = with_kept(0),
+               all = static_cast<double>(room - forecast.text - forecast.validation.bytes() + forecast.held);
   constexpr double kUnit = 1 << 30;
   return std::max(0.0, (all - fixed) / ((with_kept(kUnit) - fixed) / kUnit) - static_cast<double>(forecast.state));
 }
 
-/// The lines that validations translate.
-EncodedText translated_lines(const Corpus& valid, Index most) {
-  EncodedText lines;
-  for (Index i = 0; i < valid.size(); ++i) {
-    if (most == 0 || valid.line[static_cast<std::size_t>(i)] < most) lines.append(valid.source[i]);
-  }
-  return lines;
+/// How many lines of validations fit in beside the rest, or into half of the room if the rest does not fit by itself.
+double fitting_lines(MemoryForecast forecast, Index room) {
+  const TranslationBytes all = std::exchange(forecast.validation, {});
+  const auto lines = static_cast<double>(forecast.validation_lines), block = static_cast<double>(all.block);
+  double spare = static_cast<double>(room - to_come(forecast));
+  if (spare <= 0) spare = room_for_work(forecast, room) / 2;
+  if (static_cast<double>(all.bytes()) <= spare) return lines;
+  const double at_once = std::min(lines, static_cast<double>(kLinesAtOnce)),
+               kept = static_cast<double>(all.kept) / lines;
+  return std::max((spare - block) / kept, spare / (kept + block / at_once));
+}
+
+/// How many pairs of these are translated at validations.
+Index translated_pairs(const Corpus& valid, Index most) {
+  if (most == 0) return valid.size();
+  return std::lower_bound(valid.line.begin(), valid.line.end(), most) - valid.line.begin();
+}
+
+/// The options of a validation's search.
+SearchOptions greedy_options(const DecodingConfig& decoding) {
+  SearchOptions greedy = search_options(decoding);
+  greedy.beam = 1;
+  return greedy;
 }
 
 /// A whole number below `value` by what the pool's size classes may make of it, of two digits and zeros; at least 1.
@@ -166,7 +185,8 @@ Index text_bytes(const Corpus& train, const DataConfig& config) {
   Index bytes = kPlanned * train.size();
   if (config.subword_sampling > 0) {
     const Index tokens = static_cast<Index>(train.source.tokens.size() + train.target.tokens.size());
-    bytes += 3 * (tokens * static_cast<Index>(sizeof(TokenId)) + 3 * train.size() * static_cast<Index>(sizeof(Index))) / 2;
+    bytes +=
+        3 * (tokens * static_cast<Index>(sizeof(TokenId)) + 3 * train.size() * static_cast<Index>(sizeof(Index))) / 2;
   }
   return bytes;
 }
@@ -196,25 +216,29 @@ MemoryLine forecast_update(TranslationModel& model, TrainingStep& step, const Ba
   return line_through(small.rows(), few, large.rows(), peak(large));
 }
 
-DecodingForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines) {
-  if (lines.sentences() == 0) return {};
+DecodingForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines, Index count) {
+  if (count == 0) return {};
   const DecodingConfig& decoding = model.config().decoding;
-  SearchOptions greedy = search_options(decoding);
-  greedy.beam = 1;
+  SearchOptions greedy = greedy_options(decoding);
   greedy.no_repeat_ngram = 0;
   const Index longest = model.transformer().options().max_length;
   Index most = 0, rows = 0, length = 0, steps = 0;
-  for (const auto& sentences : batches_by_length(lines, decoding.batch_tokens)) {
-    Index tokens = 0, all = 0;
-    for (const Index s : sentences) {
-      all += lines.length(s);
-      tokens += length_limit(lines.length(s), longest, greedy) + 1;
+  for (Index begin = 0; begin < count; begin += static_cast<Index>(kLinesAtOnce)) {
+    EncodedText block;
+    const Index end = std::min(count, begin + static_cast<Index>(kLinesAtOnce));
+    for (Index i = begin; i < end; ++i) block.append(lines[i]);
+    for (const auto& sentences : batches_by_length(block, decoding.batch_tokens)) {
+      Index tokens = 0, all = 0;
+      for (const Index s : sentences) {
+        all += block.length(s);
+        tokens += length_limit(block.length(s), longest, greedy) + 1;
+      }
+      if (tokens <= most) continue;
+      most = tokens;
+      rows = static_cast<Index>(sentences.size());
+      length = all / rows;
+      steps = (tokens + rows - 1) / rows - 1;
     }
-    if (tokens <= most) continue;
-    most = tokens;
-    rows = static_cast<Index>(sentences.size());
-    length = all / rows;
-    steps = (tokens + rows - 1) / rows - 1;
   }
   const Transformer* const networks[] = {&model.transformer()};
   greedy.min_length = greedy.max_length = std::max<Index>(steps, 1);
@@ -236,6 +260,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   forecast.state = state_bytes(config.training, config.optimizer, parameters);
   forecast.held = 2 * parameters * static_cast<Index>(sizeof(real));
   forecast.text = text_bytes(train, config.data);
+  forecast.validation_lines = translated_pairs(valid, config.training.validation_sentences);
   const auto batches =
       BatchPlan(train, config.training.batch_tokens, static_cast<std::uint64_t>(config.training.seed)).epoch(0);
   const BatchSize largest = largest_batch(train, batches);
@@ -246,7 +271,9 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   if (room_for_work(forecast, room.bytes) <= 0) return forecast;
   TrainingStep step(model);
   forecast.update = forecast_update(model, step, largest);
-  forecast.decoding = forecast_decoding(model, translated_lines(valid, config.training.validation_sentences));
+  forecast.decoding = forecast_decoding(model, valid.source, forecast.validation_lines);
+  forecast.validation = translation_bytes(model, valid, forecast.validation_lines, make_metrics(kUsualMetrics),
+                                          greedy_options(config.decoding));
   if (forecast.work() > room_for_work(forecast, room.bytes)) return forecast;
   const double exact = peak_of([&] {
     step.add_gradients(made_up_batch(largest), 1 / static_cast<real>(largest.target_rows), 0, 0);
@@ -274,6 +301,13 @@ void require_room(const MemoryForecast& forecast, const Config& config, const Me
       needed = forecast.state + forecast.decoding.bytes;
       least = {budget, "allowed by training.memory"};
     }
+  }
+  if (const double lines = fitting_lines(forecast, room.bytes);
+      lines < static_cast<double>(forecast.validation_lines)) {
+    refuse(fmt::format("a run that translates {} lines at a validation", format_count(forecast.validation_lines)),
+           needed, room,
+           fmt::format("lower training.validation_sentences from {} to {}", forecast.validation_lines,
+                       rounded_down(lines)));
   }
   const auto scaled = [](Index value, double share) { return rounded_down(static_cast<double>(value) * share); };
   if (decoding > work && decoding >= update) {

@@ -9,6 +9,7 @@
 
 #include "weft/core/machine_memory.h"
 #include "weft/nn/registry.h"
+#include "weft/train/evaluate.h"
 #include "weft/train/training_step.h"
 
 namespace weft {
@@ -27,7 +28,7 @@ struct MemoryLine {
   double at(Index rows) const { return fixed + row * static_cast<double>(rows); }
 };
 
-/// What the translations of a validation take, beside what there is.
+/// What the translations of a validation take in tensors, beside what there is.
 struct DecodingForecast {
   Index bytes = 0;
   Index rows = 0;  ///< source rows of the batch that takes most
@@ -42,6 +43,8 @@ struct MemoryForecast {
   Index largest_rows = 0;  ///< rows of the largest batch
   Index longest_rows = 0;  ///< rows of the longest pair, which no batch_tokens divides
   DecodingForecast decoding;
+  TranslationBytes validation;  ///< what its translations take beside tensors
+  Index validation_lines = 0;   ///< that are translated
 
   /// The most beside the state.
   double work() const { return std::max(update.at(largest_rows), static_cast<double>(decoding.bytes)); }
@@ -64,9 +67,9 @@ BatchSize largest_batch(const Corpus& corpus, const std::vector<std::vector<Inde
 /// model's gradients are forgotten.
 MemoryLine forecast_update(TranslationModel& model, TrainingStep& step, const BatchSize& batch);
 
-/// What the greedy translation of lines takes, by a model that ends no sentence by itself: from a sixteenth and an eighth of
-/// the lines that take most. The model's parameters must be allocated.
-DecodingForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines);
+/// What the greedy translation of the first `count` lines takes, kLinesAtOnce at a time, by a model that ends no sentence
+/// by itself: from a sixteenth and an eighth of the lines that take most. The model's parameters must be allocated.
+DecodingForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines, Index count);
 
 /// What a run will take: the largest batch of its first epoch, and the translations of its validations. If all of that
 /// fits into the room, the largest batch is run to be exact.
@@ -74,7 +77,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
                                const MemoryRoom& room);
 
 /// What the process will have at its peak: what it had before the forecast, when the parameters were allocated, what is to
-/// come of text and state, the work, and what the pool keeps of blocks that fit nothing at the time.
+/// come of text, state and validation, the work, and what the pool keeps of blocks that fit nothing at the time.
 Index expected_peak(const MemoryForecast& forecast, const ResidentMemory& before);
 
 /// Throws ConfigError, with the key to lower and a value that would do, if the forecast is more than there is room for, or
