@@ -3,11 +3,13 @@
 #include <stdlib.h>  // mkdtemp
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
 #include "weft/core/gemm.h"
 #include "weft/core/safetensors.h"
+#include "weft/core/safetensors_header.h"  // printable
 #include "weft/nn/layer_checks.h"
 
 namespace weft {
@@ -17,13 +19,13 @@ namespace {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::error_code error;
-    std::string name = (std::filesystem::temp_directory_path(error) / "weft_check_layer_XXXXXX").string();
-    if (!error && mkdtemp(name.data()) == nullptr) error.assign(errno, std::generic_category());
-    if (error) {
-      throw CheckError(fmt::format(
-          "check: no folder for a temporary file can be made: {}; set TMPDIR to a folder that can be written",
-          error.message()));
+    const char* given = std::getenv("TMPDIR");
+    const std::string parent = given == nullptr || *given == '\0' ? "/tmp" : given;
+    std::string name = parent + "/weft_check_layer_XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) {
+      throw CheckError(
+          fmt::format("{}: no temporary folder can be made there: {}; set TMPDIR to a folder that can be written",
+                      printable(parent), std::generic_category().message(errno)));
     }
     path_ = name;
   }

@@ -472,7 +472,7 @@ TEST_CASE("weft check layer: all slots of a name, a table or JSON, and what it r
   const auto fault = cli::run_weft({"check", "layer", "layer_norm"}, "", {"TMPDIR=/nonexistent"});
   CHECK(fault.code == 1);
   CHECK(fault.out.empty());
-  CHECK(fault.err.starts_with("weft: check: no folder for a temporary file can be made: "));
+  CHECK(fault.err.starts_with("weft: \"/nonexistent\": no temporary folder can be made there: "));
   cli::check_refused({"check", "layer", "multi_haed"}, {"\"multi_haed\"", "did you mean \"multi_head\"", "sinusoidal"});
   cli::check_refused({"check", "layer", "learned", "--slot", "norm"}, {"\"learned\"", "layer_norm"});
   cli::check_refused({"check", "layer", "learned", "--slot", "norms"}, {"norms", "did you mean \"norm\""});
