@@ -181,8 +181,10 @@ void FileWriter::flush() {
 
 void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> write) {
   const fs::path target = file_behind(path);
-  std::error_code error;
-  if (fs::exists(target, error) && !fs::is_regular_file(target, error)) {
+  struct stat before;
+  const bool replaces = ::stat(target.c_str(), &before) == 0;
+  if (!replaces && errno != ENOENT && errno != ENOTDIR) fail_writing(path, "find", errno);
+  if (replaces && !S_ISREG(before.st_mode)) {
     throw Error(fmt::format("{}: cannot be written: it is a folder or a device; name a file", path.string()));
   }
   const fs::path parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
@@ -193,8 +195,7 @@ void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> 
   Descriptor file(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
   if (file.get() < 0) fail_writing(path, "open", errno);
   const Temporary temporary(beside);
-  struct stat before;  // a file that was kept from others' eyes stays so
-  if (::stat(target.c_str(), &before) == 0) ::fchmod(file.get(), before.st_mode & 0777);
+  if (replaces) ::fchmod(file.get(), before.st_mode & 0777);  // one that was kept from others' eyes stays so
 
   FileWriter writer(path, file.get());
   write(writer);

@@ -12,6 +12,7 @@
 #include "weft/core/clock.h"
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/core/folder.h"
 #include "weft/train/commands.h"
 #include "weft/train/config_table.h"
 #include "weft/train/epoch_encoder.h"
@@ -162,7 +163,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   // Held before anything is read: another process may be about to replace it.
   std::optional<FolderLock> lock;
   if (fs::is_directory(folder, no_folder)) lock.emplace(folder);
-  const bool resumes = !arguments.has("fresh") && fs::exists(last, no_folder);
+  const bool resumes = !arguments.has("fresh") && is_there(last);
   if (resumes) {
     checkpoint = load_checkpoint(last, registry);
     require_same_config(checkpoint.model->config(), config, folder.string());
@@ -252,7 +253,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   make_run_folder(folder);
   if (!lock) {
     lock.emplace(folder);
-    if (fs::exists(last, no_folder)) {
+    if (is_there(last)) {
       throw DataError(fmt::format("{}: another weft train began there meanwhile; the same command goes on from it",
                                   folder.string()));
     }

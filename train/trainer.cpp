@@ -260,7 +260,8 @@ TrainingEnd Trainer::run(const volatile int& stop) {
     try {
       stopped = advance(stop);
     } catch (const DivergenceError& divergence) {
-      roll_back(divergence);
+      roll_back(divergence);  // which saves
+      stopped = stop != 0;
     }
     end = training_end(state_, config());
     if (!end && stopped) end = TrainingEnd::kStopped;
