@@ -29,6 +29,13 @@ struct Subject {
   TrainingData data;
 };
 
+/// The value to which a refusal says to lower a key.
+Index value_in(const std::string& text, const std::string& key) {
+  const std::size_t at = text.find("lower " + key + " from ");
+  REQUIRE(at != text.npos);
+  return std::stoll(text.substr(text.find(" to ", at) + 4));
+}
+
 }  // namespace
 
 TEST_CASE("the memory of an update, from a part of its batch, is within 15 % of what the pool hands out") {
@@ -62,7 +69,8 @@ TEST_CASE("the memory of a validation's translations is what the pool hands out,
     CAPTURE(tokens);
     Subject subject({"model.max_length=40", "data.max_length=30", tokens, "model.d_model=32"});
     subject.model->parameters().allocate();
-    const auto forecast = static_cast<double>(forecast_decoding(*subject.model, subject.data.valid.source, subject.data.valid.size()).bytes);
+    const auto forecast = static_cast<double>(
+        forecast_decoding(*subject.model, subject.data.valid.source, subject.data.valid.size()).bytes);
     SearchOptions greedy = search_options(subject.model->config().decoding);
     greedy.beam = 1;
     greedy.min_length = 1000;  // as the forecast supposes: no sentence ends by itself
@@ -121,11 +129,6 @@ TEST_CASE("a forecast changes nothing that follows") {
 }
 
 TEST_CASE("what does not fit is refused with a value that does") {
-  const auto value_in = [](const std::string& text, const std::string& key) {
-    const std::size_t at = text.find("lower " + key + " from ");
-    REQUIRE(at != text.npos);
-    return std::stoll(text.substr(text.find(" to ", at) + 4));
-  };
   const auto refusal = [](Subject& subject, Index room) -> std::string {
     const MemoryRoom limit{room, "free on this machine"};
     try {
@@ -180,6 +183,42 @@ TEST_CASE("what does not fit is refused with a value that does") {
     Subject smaller(
         with({"training.batch_tokens=50", "model.d_model=64", "decoding.batch_tokens=" + std::to_string(tokens)}));
     CHECK(refusal(smaller, 12 * kMega) == "");
+  }
+}
+
+TEST_CASE("what validations keep of their lines is counted, and refused with a number of lines that fit") {
+  const auto forecast_of = [](const std::string& lines) {
+    Subject subject({"model.max_length=40", "data.max_length=30", "training.validation_sentences=" + lines});
+    subject.model->parameters().allocate();
+    return forecast_memory(*subject.model, subject.data.train, subject.data.valid, {1 << 30, ""});
+  };
+  const MemoryForecast few = forecast_of("10"), all = forecast_of("0");
+  CHECK(few.validation_lines == 10);
+  CHECK(all.validation_lines == 300);
+  CHECK(all.validation.kept > 20 * few.validation.kept);
+  CHECK(all.validation.block > 20 * few.validation.block);
+  CHECK(expected_peak(all, {}) - expected_peak(few, {}) >= all.validation.bytes() - few.validation.bytes());
+
+  MemoryForecast many = all;
+  many.validation_lines = 100'000;
+  many.validation.kept = 30 * kMega;
+  const Index needed = expected_peak(many, {});
+  require_room(many, tiny_config(), {needed, "left"});
+  for (const Index less : {5 * kMega, 29 * kMega, 30 * kMega}) {
+    const MemoryRoom room{needed - less, "left"};
+    std::string text;
+    try {
+      require_room(many, tiny_config(), room);
+    } catch (const ConfigError& error) {
+      text = error.what();
+    }
+    CAPTURE(text);
+    MemoryForecast fewer = many;
+    fewer.validation_lines = value_in(text, "training.validation_sentences");
+    CHECK(fewer.validation_lines < 100'000);
+    fewer.validation.kept = 30 * kMega * fewer.validation_lines / 100'000;
+    fewer.validation.block = many.validation.block * std::min<Index>(fewer.validation_lines, 1024) / 1024;
+    require_room(fewer, tiny_config(), room);
   }
 }
 
