@@ -57,6 +57,8 @@ class ParameterSet {
   /// The part of values() that belongs to an entry.
   Tensor value(const ParameterEntry& entry) { return values().view(entry.offset, entry.shape); }
   Tensor gradient(const ParameterEntry& entry) { return gradients().view(entry.offset, entry.shape); }
+  /// The length of the buffers, known before they are allocated.
+  Index size() const { return size_; }
   /// How many numbers are learned (without the gaps between parameters).
   Index count() const;
 

@@ -143,8 +143,8 @@ TEST_CASE("weft average refuses what it cannot do, in one line") {
                 {"7 validations are asked for, the run has made 6"});
   check_refused({"average", "--run", run, "--last", "6", "--output", "x"},
                 {"keeps the best 2 and the last 3", "training.keep_last"});
-  for (const std::string name :
-       {"last.safetensors", "best.safetensors", "step-60.safetensors", "rollback.safetensors", "config.json", "log.jsonl"}) {
+  for (const std::string name : {"last.safetensors", "best.safetensors", "step-60.safetensors", "rollback.safetensors",
+                                 "config.json", "log.jsonl"}) {
     check_refused({"average", "--run", run, "--last", "2", "--output", run + "/" + name}, {name, "name another file"});
   }
   check_refused({"average", "--run", "nowhere", "--last", "1", "--output", "x"}, {"nowhere"});

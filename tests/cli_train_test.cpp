@@ -465,7 +465,8 @@ TEST_CASE("weft evaluate does not write over the text that it scores") {
   trained();
   for (const std::string side : {"src", "trg"}) fs::copy_file("valid." + side, "own." + side);
   const Words words{"train", "tiny.json", "--run", "own", "--set", "training.steps=2"};
-  REQUIRE(run_weft(words + Words{"--set", "data.valid_source=own.src", "--set", "data.valid_target=own.trg"}).code == 0);
+  REQUIRE(run_weft(words + Words{"--set", "data.valid_source=own.src", "--set", "data.valid_target=own.trg"}).code ==
+          0);
   for (const char* file : {"own.src", "own.trg"}) {
     check_refused({"evaluate", "own/best.safetensors", "--split", "valid", "--output", file},
                   {"would replace what is read"});

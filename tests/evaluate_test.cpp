@@ -29,6 +29,9 @@ std::atomic<Index> held{0}, most_held{0};
   }
   return place;
 }
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return operator new(size);  // throws only where all is lost
+}
 [[gnu::noinline]] void operator delete(void* place) noexcept {
   held -= static_cast<Index>(malloc_usable_size(place));
   std::free(place);

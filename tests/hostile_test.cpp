@@ -24,7 +24,7 @@
 #include "weft/train/checkpoint.h"
 #include "weft/train/config_reader.h"
 #include "weft/train/line_input.h"
-#include "weft/train/memory_forecast.h"
+#include "weft/train/memory_refusal.h"
 #include "weft/train/score_tokenizers.h"
 
 using namespace weft;
@@ -176,7 +176,8 @@ TEST_CASE("sizes beyond any machine are named in a configuration, and a model be
       "huge");
   const Vocabulary vocabulary = Vocabulary::from_tokens({"<unk>", "<s>", "</s>", "a"});
   TranslationModel model(huge, vocabulary, vocabulary, standard_layers());  // takes no memory for its parameters
-  CHECK_THROWS_SAYING(require_room_for_model(model, standard_layers(), {Index{1} << 40, "free"}), "a model of", ConfigError);
+  CHECK_THROWS_SAYING(require_room_for_model(model, standard_layers(), {Index{1} << 40, "free"}), "a model of",
+                      ConfigError);
 }
 
 TEST_CASE("a configuration has limits of length, depth and number, and errors stay short") {

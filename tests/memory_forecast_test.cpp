@@ -1,5 +1,6 @@
 // The forecast of what a run takes, against what it takes, and the refusal of a run that does not fit.
 #include "weft/train/memory_forecast.h"
+#include "weft/train/memory_refusal.h"
 
 #include <sys/resource.h>
 

@@ -120,9 +120,10 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const Regi
   row.loss = evaluate_loss(model, encoded.corpus, model.config().training.batch_tokens);
   row.result = evaluate_translations(model, text.source, text.references, row.metrics, options, decoding.batch_tokens);
   if (row.result.cut_lines > 0) {
-    warn(fmt::format("{}: {} line{} of more than the {} tokens that the model holds; cut for its translation, left out of "
-                     "the loss",
-                     path, row.result.cut_lines, row.result.cut_lines == 1 ? "" : "s", model.longest_sentence()));
+    warn(fmt::format(
+        "{}: {} line{} of more than the {} tokens that the model holds; cut for its translation, left out of "
+        "the loss",
+        path, row.result.cut_lines, row.result.cut_lines == 1 ? "" : "s", model.longest_sentence()));
   }
   if (arguments.has("by-length")) {
     std::vector<Index> lengths;

@@ -19,24 +19,24 @@
 #include "weft/train/kept_checkpoints.h"
 #include "weft/train/memory_budget.h"
 #include "weft/train/memory_forecast.h"
+#include "weft/train/memory_refusal.h"
 #include "weft/train/output_file.h"
 #include "weft/train/run_data.h"
 #include "weft/train/run_files.h"
 #include "weft/train/run_folder.h"
+#include "weft/train/run_texts.h"
 #include "weft/train/same_command.h"
 #include "weft/train/stop_signal.h"
 #include "weft/train/text_format.h"
 #include "weft/train/time_budget.h"
 #include "weft/train/trainer.h"
 #include "weft/train/training_text.h"
-#include "weft/train/validation_history.h"
 #include "weft/train/warm_start.h"
 
 namespace weft {
 namespace {
 
 namespace fs = std::filesystem;
-
 
 /// Where the training text is kept as ids; empty for nowhere.
 fs::path cache_folder(const DataConfig& config, const fs::path& run) {
@@ -66,41 +66,6 @@ ParallelText first_lines(ParallelText text, Index count) {
   return text;
 }
 
-/// Says where subwords that were learned are fewer than the config asks for.
-void warn_of_small_vocabularies(const TranslationModel& model, Progress& progress) {
-  const DataConfig& data = model.config().data;
-  if (!uses_subwords(data.tokenizer)) return;
-  const auto check = [&](const char* side, const std::string& given, const Vocabulary& vocabulary) {
-    if (!given.empty() || vocabulary.size() >= data.max_vocabulary) return;
-    progress.line(fmt::format("warning: the {} text gives {} subwords, fewer than data.max_vocabulary ({})", side,
-                              format_count(vocabulary.size()), format_count(data.max_vocabulary)));
-  };
-  if (data.shared_vocabulary) {
-    check("training", data.subword_model, model.source_vocabulary());
-  } else {
-    check("source", data.source_subword_model, model.source_vocabulary());
-    check("target", data.target_subword_model, model.target_vocabulary());
-  }
-}
-
-/// Why a run ended before its last step, to go after the step at which it did; empty if it made all.
-std::string reason(TrainingEnd end, const TrainingState& state, const TrainingConfig& training) {
-  if (end == TrainingEnd::kOutOfTime) {
-    return fmt::format(" of {}: its {:g} minutes were over", training.steps, training.minutes);
-  }
-  if (end != TrainingEnd::kOutOfPatience) return "";
-  return fmt::format(" of {}: {} {} without a better {}", training.steps,
-                     validations_without_better(state.validations, training.best_metric),
-                     training.patience == 1 ? "validation" : "validations in a row", training.best_metric);
-}
-
-/// What was done about numbers that were not finite; empty if nothing was.
-std::string repaired(const TrainingState& state) {
-  if (state.skipped + state.rollbacks == 0) return "";
-  return fmt::format("numbers that were not finite: {} updates left out, went back to a checkpoint {} times; see log.jsonl",
-                     state.skipped, state.rollbacks);
-}
-
 /// The overrides of the configuration, those with an option of their own last.
 std::vector<std::string> overrides(const Arguments& arguments) {
   std::vector<std::string> all = arguments.all("set");
@@ -111,33 +76,10 @@ std::vector<std::string> overrides(const Arguments& arguments) {
   return all;
 }
 
-/// Sets the number of steps so that the run ends within its minutes, counted from `began` on; returns a line that says so.
-std::string choose_steps(TranslationModel& model, Config& config, const Corpus& corpus, double epoch_share,
-                         double validation_seconds, double began) {
-  constexpr double kMargin = 0.05;  // for others on this computer
-  constexpr double kMostMeasured = 15;
-  TrainingConfig& training = config.training;
-  const double seconds = 60 * training.minutes;
-  const Pace pace{measure_update(model, corpus, std::min(kMostMeasured, seconds / 50)) + epoch_share,
-                  validation_seconds};
-  const double left = seconds - (now() - began);
-  training.steps = updates_within((1 - kMargin) * left, pace, training.validate_every, kLargestInteger);
-  model.set_training(training);
-  std::string line = fmt::format(
-      "time budget      {:g} minutes: {} updates, at {:.3g}s each and {:.3g}s a validation; the same run without the "
-      "clock: --minutes 0 --set training.steps={}",
-      training.minutes, format_count(training.steps), pace.update_seconds, pace.validation_seconds, training.steps);
-  if (2 * config.schedule.warmup_steps > training.steps) {
-    line +=
-        fmt::format("\n  the warm-up alone takes {} updates; a lower schedule.warmup_steps would suit the time better",
-                    format_count(config.schedule.warmup_steps));
-  }
-  return line;
-}
-
 /// What is to be said of lines that could not be printed.
 std::string lost_lines(const Progress& progress, const char* run = "the run is whole and saved") {
-  return fmt::format("standard output: cannot write ({}); lines were lost, but {}", std::strerror(progress.error()), run);
+  return fmt::format("standard output: cannot write ({}); lines were lost, but {}", std::strerror(progress.error()),
+                     run);
 }
 
 /// Ends the command: as a failure if lines were lost on the way, now that the run's work is saved.
@@ -178,7 +120,7 @@ int train(const Arguments& arguments, const Registry& registry) {
       clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), false);
       mend_best(folder, checkpoint.state, true, progress);
       progress.line(fmt::format("{} is trained to its end, step {}{}; use --fresh to train anew", folder.string(),
-                                checkpoint.state.step, reason(*end, checkpoint.state, config.training)));
+                                checkpoint.state.step, end_reason(*end, checkpoint.state, config.training)));
       return finished(progress);
     }
   }
@@ -268,7 +210,9 @@ int train(const Arguments& arguments, const Registry& registry) {
   mend_best(folder, checkpoint.state, false, progress);
   progress.line("training text    " + train.report.summary());
   progress.line("validation text  " + valid.report.summary());
-  if (!resumes) warn_of_small_vocabularies(model, progress);
+  if (!resumes) {
+    for (const std::string& line : small_vocabulary_warnings(model)) progress.line(line);
+  }
   Trainer trainer(model, checkpoint.state,
                   {std::move(train.corpus), std::move(valid.corpus), std::move(valid_lines), std::move(train_in_epoch),
                    [&](std::span<const Index> pairs) { return text.train_places(pairs, folder / "data"); },
@@ -300,8 +244,8 @@ int train(const Arguments& arguments, const Registry& registry) {
     return 128 + stop_signal;
   }
   const fs::path best = folder / "best.safetensors";
-  if (const std::string repairs = repaired(trainer.state()); !repairs.empty()) progress.line(repairs);
-  if (const std::string why = reason(end, trainer.state(), config.training); !why.empty()) {
+  if (const std::string repairs = repair_text(trainer.state()); !repairs.empty()) progress.line(repairs);
+  if (const std::string why = end_reason(end, trainer.state(), config.training); !why.empty()) {
     progress.line(fmt::format("ended at step {}{}", trainer.state().step, why));
   }
   progress.line(fmt::format("done in {}; best checkpoint: {} (step {}, {} {:.4g})",

@@ -1,19 +1,12 @@
 #include "weft/train/memory_forecast.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <utility>
 
-#include "weft/core/error.h"
 #include "weft/core/memory.h"
 #include "weft/optim/optimizer.h"
 #include "weft/train/decode_rules.h"
-#include "weft/train/memory_budget.h"
 #include "weft/train/search.h"
-#include "weft/train/text_format.h"
 #include "weft/train/translate.h"
 
 namespace weft {
@@ -72,32 +65,6 @@ double with_kept(double tensors) {
   return tensors + kKept * (most - tensors);
 }
 
-/// What is to come of all this, in bytes of the process.
-Index to_come(const MemoryForecast& forecast) {
-  return forecast.text + forecast.validation.bytes() +
-         bytes_of(with_kept(static_cast<double>(forecast.state) + forecast.work())) - forecast.held;
-}
-
-/// The most bytes of tensors beside the state that a room leaves: to_come() the other way round.
-double room_for_work(const MemoryForecast& forecast, Index room) {
-  const double fixed = with_kept(0),
-               all = static_cast<double>(room - forecast.text - forecast.validation.bytes() + forecast.held);
-  constexpr double kUnit = 1 << 30;
-  return std::max(0.0, (all - fixed) / ((with_kept(kUnit) - fixed) / kUnit) - static_cast<double>(forecast.state));
-}
-
-/// How many lines of validations fit in beside the rest, or into half of the room if the rest does not fit by itself.
-double fitting_lines(MemoryForecast forecast, Index room) {
-  const TranslationBytes all = std::exchange(forecast.validation, {});
-  const auto lines = static_cast<double>(forecast.validation_lines), block = static_cast<double>(all.block);
-  double spare = static_cast<double>(room - to_come(forecast));
-  if (spare <= 0) spare = room_for_work(forecast, room) / 2;
-  if (static_cast<double>(all.bytes()) <= spare) return lines;
-  const double at_once = std::min(lines, static_cast<double>(kLinesAtOnce)),
-               kept = static_cast<double>(all.kept) / lines;
-  return std::max((spare - block) / kept, spare / (kept + block / at_once));
-}
-
 /// How many pairs of these are translated at validations.
 Index translated_pairs(const Corpus& valid, Index most) {
   if (most == 0) return valid.size();
@@ -111,73 +78,22 @@ SearchOptions greedy_options(const DecodingConfig& decoding) {
   return greedy;
 }
 
-/// A whole number below `value` by what the pool's size classes may make of it, of two digits and zeros; at least 1.
-Index rounded_down(double value) {
-  value = std::max(1.0, 0.85 * value);
-  const double unit = std::pow(10.0, std::max(0.0, std::floor(std::log10(value)) - 1));
-  return static_cast<Index>(std::floor(value / unit) * unit);
-}
-
-/// The length of the buffers of parameters, which are not allocated for it.
-Index size_of(const ParameterSet& parameters) {
-  const std::vector<ParameterEntry>& entries = parameters.entries();
-  return entries.empty() ? 0 : entries.back().offset + entries.back().shape.size();
-}
-
-/// How many numbers the parameters of such a model are; the most there is for one that cannot be made.
-Index parameters_of(const TransformerOptions& options, const Registry& registry) {
-  try {
-    ParameterSet parameters;
-    const Transformer model(parameters, options, registry);
-    return size_of(parameters);
-  } catch (const Error&) {
-    return std::numeric_limits<Index>::max() / 64;
-  }
-}
-
-/// The largest model.d_model below that of the options whose state fits; 0 if none does.
-Index fitting_d_model(const Config& config, TransformerOptions options, const Registry& registry, Index room) {
-  Index fits = 0, fails = options.d_model / options.heads;  // in multiples of heads
-  while (fails - fits > 1) {
-    const Index middle = fits + (fails - fits) / 2;
-    options.d_model = middle * options.heads;
-    (state_bytes(config.training, config.optimizer, parameters_of(options, registry)) <= room ? fits : fails) = middle;
-  }
-  return fits * options.heads;
-}
-
-[[noreturn]] void refuse(const std::string& what, Index needed, const MemoryRoom& room, const std::string& mend) {
-  throw ConfigError(fmt::format("{} would take {} of memory; {} {}; {}", what, format_bytes(needed),
-                                format_bytes(room.bytes), room.limit, mend));
-}
-
 }  // namespace
+
+Index MemoryForecast::to_come() const {
+  return text + validation.bytes() + bytes_of(with_kept(static_cast<double>(state) + work())) - held;
+}
+
+double MemoryForecast::room_for_work(Index room) const {
+  const double fixed = with_kept(0), all = static_cast<double>(room - text - validation.bytes() + held);
+  constexpr double kUnit = 1 << 30;
+  return std::max(0.0, (all - fixed) / ((with_kept(kUnit) - fixed) / kUnit) - static_cast<double>(state));
+}
 
 Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimizer, Index parameters) {
   const OptimizerOptions options{.name = optimizer.name, .momentum = optimizer.momentum};
   const auto buffers = 2 + static_cast<Index>(make_optimizer(options, 1)->state().size()) + (training.ema_decay > 0);
   return buffers * parameters * static_cast<Index>(sizeof(real));
-}
-
-void require_room_for_model(TranslationModel& model, const Registry& registry, const MemoryRoom& room) {
-  const Config& config = model.config();
-  const Index needed = state_bytes(config.training, config.optimizer, size_of(model.parameters()));
-  MemoryRoom least = room;
-  if (!config.training.memory.empty()) {
-    const Index budget = parse_bytes(config.training.memory).value();
-    if (budget > room.bytes) {
-      throw ConfigError(fmt::format("training.memory is {}; {} {}: lower it", config.training.memory,
-                                    format_bytes(room.bytes), room.limit));
-    }
-    least = {budget, "allowed by training.memory"};
-  }
-  if (needed <= least.bytes) return;
-  const Index d_model = fitting_d_model(config, model.transformer().options(), registry, least.bytes / 2);
-  refuse(
-      fmt::format("a model of {} parameters, with gradients and optimizer,", format_count(model.parameters().count())),
-      needed, least,
-      d_model > 0 ? fmt::format("lower model.d_model from {} to {}, or use fewer layers", config.model.d_model, d_model)
-                  : "use a smaller vocabulary, smaller layers and fewer of them");
 }
 
 Index text_bytes(const Corpus& train, const DataConfig& config) {
@@ -255,7 +171,7 @@ DecodingForecast forecast_decoding(const TranslationModel& model, const EncodedT
 MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, const Corpus& valid,
                                const MemoryRoom& room) {
   const Config& config = model.config();
-  const Index parameters = size_of(model.parameters());
+  const Index parameters = model.parameters().size();
   MemoryForecast forecast;
   forecast.state = state_bytes(config.training, config.optimizer, parameters);
   forecast.held = 2 * parameters * static_cast<Index>(sizeof(real));
@@ -268,13 +184,13 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   for (Index i = 0; i < train.size(); ++i) {
     forecast.longest_rows = std::max(forecast.longest_rows, train.source.length(i) + train.target.length(i) + 2);
   }
-  if (room_for_work(forecast, room.bytes) <= 0) return forecast;
+  if (forecast.room_for_work(room.bytes) <= 0) return forecast;
   TrainingStep step(model);
   forecast.update = forecast_update(model, step, largest);
   forecast.decoding = forecast_decoding(model, valid.source, forecast.validation_lines);
   forecast.validation = translation_bytes(model, valid, forecast.validation_lines, make_metrics(kUsualMetrics),
                                           greedy_options(config.decoding));
-  if (forecast.work() > room_for_work(forecast, room.bytes)) return forecast;
+  if (forecast.work() > forecast.room_for_work(room.bytes)) return forecast;
   const double exact = peak_of([&] {
     step.add_gradients(made_up_batch(largest), 1 / static_cast<real>(largest.target_rows), 0, 0);
     model.parameters().reset_gradients();
@@ -284,52 +200,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
 }
 
 Index expected_peak(const MemoryForecast& forecast, const ResidentMemory& before) {
-  return std::max(before.peak, before.now + to_come(forecast));
-}
-
-void require_room(const MemoryForecast& forecast, const Config& config, const MemoryRoom& room) {
-  const TrainingConfig& training = config.training;
-  double work = room_for_work(forecast, room.bytes);
-  MemoryRoom least = room;
-  Index needed = to_come(forecast);
-  const double update = forecast.update.at(forecast.largest_rows),
-               decoding = static_cast<double>(forecast.decoding.bytes);
-  if (!training.memory.empty()) {  // the batch was chosen to fit into it
-    const Index budget = parse_bytes(training.memory).value();
-    if (forecast.state + forecast.decoding.bytes > budget && decoding <= work) {
-      work = static_cast<double>(budget - forecast.state);
-      needed = forecast.state + forecast.decoding.bytes;
-      least = {budget, "allowed by training.memory"};
-    }
-  }
-  if (const double lines = fitting_lines(forecast, room.bytes);
-      lines < static_cast<double>(forecast.validation_lines)) {
-    refuse(fmt::format("a run that translates {} lines at a validation", format_count(forecast.validation_lines)),
-           needed, room,
-           fmt::format("lower training.validation_sentences from {} to {}", forecast.validation_lines,
-                       rounded_down(lines)));
-  }
-  const auto scaled = [](Index value, double share) { return rounded_down(static_cast<double>(value) * share); };
-  if (decoding > work && decoding >= update) {
-    refuse("translating at a validation", needed, least,
-           fmt::format("lower decoding.batch_tokens from {} to {}", config.decoding.batch_tokens,
-                       scaled(std::min(config.decoding.batch_tokens, forecast.decoding.rows), work / decoding)));
-  }
-  if (work > 0 && update <= work) return;  // without room for the state, no update was measured
-  const double rows = (work - forecast.update.fixed) / std::max(forecast.update.row, 1.0);
-  const std::string what = fmt::format("an update of {} tokens", format_count(forecast.largest_rows));
-  if (rows >= static_cast<double>(forecast.longest_rows)) {
-    refuse(what, needed, least,
-           fmt::format("lower training.batch_tokens from {} to {}", training.batch_tokens,
-                       scaled(std::min(training.batch_tokens, forecast.largest_rows),
-                              rows / static_cast<double>(forecast.largest_rows))));
-  }
-  refuse(what, needed, least,
-         rows < 64 ? fmt::format("lower model.d_model from {} or the number of layers", config.model.d_model)
-                   : fmt::format("its longest pair has {} tokens; lower data.max_length from {} to {}",
-                                 forecast.longest_rows, config.data.max_length,
-                                 scaled(std::min(config.data.max_length, forecast.longest_rows),
-                                        rows / static_cast<double>(2 * forecast.longest_rows))));
+  return std::max(before.peak, before.now + forecast.to_come());
 }
 
 }  // namespace weft

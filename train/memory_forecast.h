@@ -5,10 +5,8 @@
 #pragma once
 
 #include <algorithm>
-#include <string>
 
 #include "weft/core/machine_memory.h"
-#include "weft/nn/registry.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/training_step.h"
 
@@ -48,14 +46,14 @@ struct MemoryForecast {
 
   /// The most beside the state.
   double work() const { return std::max(update.at(largest_rows), static_cast<double>(decoding.bytes)); }
+  /// What is to come of all this, in bytes of the process.
+  Index to_come() const;
+  /// The most bytes of tensors beside the state that a room leaves: to_come() the other way round.
+  double room_for_work(Index room) const;
 };
 
 /// What parameters, gradients, optimizer and moving average of a model take, by arithmetic.
 Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimizer, Index parameters);
-
-/// Throws ConfigError, with a model.d_model that would do, unless the state of a model fits into training.memory and into
-/// the room. Allocates no parameters.
-void require_room_for_model(TranslationModel& model, const Registry& registry, const MemoryRoom& room = memory_room());
 
 /// What is made of a training text for an epoch: its plan, and with data.subword_sampling all of its tokens.
 Index text_bytes(const Corpus& train, const DataConfig& config);
@@ -79,9 +77,5 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
 /// What the process will have at its peak: what it had before the forecast, when the parameters were allocated, what is to
 /// come of text, state and validation, the work, and what the pool keeps of blocks that fit nothing at the time.
 Index expected_peak(const MemoryForecast& forecast, const ResidentMemory& before);
-
-/// Throws ConfigError, with the key to lower and a value that would do, if the forecast is more than there is room for, or
-/// more tensor memory than training.memory.
-void require_room(const MemoryForecast& forecast, const Config& config, const MemoryRoom& room);
 
 }  // namespace weft

@@ -128,8 +128,8 @@ void require_outputs(const Arguments& arguments, std::initializer_list<const cha
       throw ConfigError(fmt::format("--{} {}: there is no folder {}; make it first", option, path, folder.string()));
     }
     if (descriptor_of(path) || is_written_at_once(path)) continue;
-    const bool is_read = std::any_of(inputs.begin(), inputs.end(),
-                                     [&](const std::string& input) { return is_same_file(path, input); });
+    const bool is_read =
+        std::any_of(inputs.begin(), inputs.end(), [&](const std::string& input) { return is_same_file(path, input); });
     if (is_read || is_standard_input(path)) {
       throw ConfigError(fmt::format("--{} {}: would replace what is read; name another file", option, path));
     }

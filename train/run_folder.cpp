@@ -46,8 +46,8 @@ void clean_run_folder(const fs::path& folder, const std::set<Index>& kept, bool 
 
 bool is_run_checkpoint(const fs::path& path) {
   const std::string name = path.filename().string();
-  return path.extension() == ".safetensors" &&
-         (name == "last.safetensors" || name == "best.safetensors" || name == kRollbackFile || name.starts_with("step-"));
+  return path.extension() == ".safetensors" && (name == "last.safetensors" || name == "best.safetensors" ||
+                                                name == kRollbackFile || name.starts_with("step-"));
 }
 
 bool is_whole(const fs::path& checkpoint) {
@@ -81,9 +81,10 @@ void FolderLock::require_held() const {
   if (file_ < 0 || ::fstat(file_, &held) != 0) return;
   const bool same = ::stat(folder_.c_str(), &there) == 0 && held.st_dev == there.st_dev && held.st_ino == there.st_ino;
   if (same) return;
-  throw Error(fmt::format("{}: the folder of this run was removed or moved while it ran, or another took its place; "
-                          "nothing is saved there. Put it back and go on from its last checkpoint, or start anew",
-                          folder_.string()));
+  throw Error(
+      fmt::format("{}: the folder of this run was removed or moved while it ran, or another took its place; "
+                  "nothing is saved there. Put it back and go on from its last checkpoint, or start anew",
+                  folder_.string()));
 }
 
 void require_no_results(const fs::path& folder, const Config& config, const Registry& registry) {
@@ -108,9 +109,10 @@ void require_no_results(const fs::path& folder, const Config& config, const Regi
 void require_not_removed(const fs::path& folder, const std::string& warm_start) {
   const fs::path path = warm_start;
   if (warm_start.empty() || !is_run_checkpoint(path) || !is_same_file(path, folder / path.filename())) return;
-  throw ConfigError(fmt::format("training.warm_start is {}, which --fresh would remove; copy it to another place, or choose "
-                                "another folder with --run",
-                                warm_start));
+  throw ConfigError(
+      fmt::format("training.warm_start is {}, which --fresh would remove; copy it to another place, or choose "
+                  "another folder with --run",
+                  warm_start));
 }
 
 void mend_best(const fs::path& folder, TrainingState& state, bool ended, Progress& progress) {

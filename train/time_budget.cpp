@@ -1,5 +1,7 @@
 #include "weft/train/time_budget.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -8,8 +10,10 @@
 
 #include "weft/core/clock.h"
 #include "weft/optim/moving_average.h"
+#include "weft/train/config_table.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/metrics.h"
+#include "weft/train/text_format.h"
 #include "weft/train/translate.h"
 
 namespace weft {
@@ -84,6 +88,29 @@ Index updates_within(double seconds, const Pace& pace, Index validate_every, Ind
     (seconds_of(middle, pace, validate_every) <= seconds ? fits : fails) = middle;
   }
   return fits;
+}
+
+std::string choose_steps(TranslationModel& model, Config& config, const Corpus& corpus, double epoch_share,
+                         double validation_seconds, double began) {
+  constexpr double kMargin = 0.05;  // for others on this computer
+  constexpr double kMostMeasured = 15;
+  TrainingConfig& training = config.training;
+  const double seconds = 60 * training.minutes;
+  const Pace pace{measure_update(model, corpus, std::min(kMostMeasured, seconds / 50)) + epoch_share,
+                  validation_seconds};
+  const double left = seconds - (now() - began);
+  training.steps = updates_within((1 - kMargin) * left, pace, training.validate_every, kLargestInteger);
+  model.set_training(training);
+  std::string line = fmt::format(
+      "time budget      {:g} minutes: {} updates, at {:.3g}s each and {:.3g}s a validation; the same run without the "
+      "clock: --minutes 0 --set training.steps={}",
+      training.minutes, format_count(training.steps), pace.update_seconds, pace.validation_seconds, training.steps);
+  if (2 * config.schedule.warmup_steps > training.steps) {
+    line +=
+        fmt::format("\n  the warm-up alone takes {} updates; a lower schedule.warmup_steps would suit the time better",
+                    format_count(config.schedule.warmup_steps));
+  }
+  return line;
 }
 
 }  // namespace weft

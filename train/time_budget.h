@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "weft/train/trainer.h"
 
@@ -27,5 +28,10 @@ double measure_validation(TranslationModel& model, const Corpus& valid, const Pa
 /// How many updates fit into the time with their validations, one every `validate_every` and one at the end; at least 1, at
 /// most `most`.
 Index updates_within(double seconds, const Pace& pace, Index validate_every, Index most);
+
+/// Sets the number of steps so that the run ends within its minutes, counted from `began` on; returns a line that says so.
+/// `epoch_share` is that of measure_epoch(), `validation_seconds` that of measure_validation().
+std::string choose_steps(TranslationModel& model, Config& config, const Corpus& corpus, double epoch_share,
+                         double validation_seconds, double began);
 
 }  // namespace weft

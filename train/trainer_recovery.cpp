@@ -130,10 +130,9 @@ void Trainer::roll_back(const DivergenceError& divergence) {
         : policy == "skip" ? fmt::format("{} updates in a row were left out before it; stopped", state_.skipped_in_row)
                            : "stopped";
     const bool may_go_on = policy == "stop" && fs::exists(last_);
-    const std::string full =
-        fmt::format("{}\n  {} before it could reach a checkpoint. {}{}", text, end, divergence_advice(model_.config()),
-                    may_go_on ? "; or go on from the last checkpoint with training.on_divergence \"skip\" or \"rollback\""
-                              : "");
+    const std::string full = fmt::format(
+        "{}\n  {} before it could reach a checkpoint. {}{}", text, end, divergence_advice(model_.config()),
+        may_go_on ? "; or go on from the last checkpoint with training.on_divergence \"skip\" or \"rollback\"" : "");
     // Of an update that is not in a checkpoint, so that a run that goes on has it no more.
     log_.write(EventEntry{state_.step + (divergence.batches.empty() ? 0 : 1), "stopped", 1, full});
     throw Error(full);

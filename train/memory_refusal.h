@@ -1,0 +1,17 @@
+// Runs that do not fit into the memory there is, refused with a key to lower and a value that would do.
+#pragma once
+
+#include "weft/nn/registry.h"
+#include "weft/train/memory_forecast.h"
+
+namespace weft {
+
+/// Throws ConfigError, with a model.d_model that would do, unless the state of a model fits into training.memory and into
+/// the room. Allocates no parameters.
+void require_room_for_model(TranslationModel& model, const Registry& registry, const MemoryRoom& room = memory_room());
+
+/// Throws ConfigError, with the key to lower and a value that would do, if the forecast is more than there is room for, or
+/// more tensor memory than training.memory.
+void require_room(const MemoryForecast& forecast, const Config& config, const MemoryRoom& room);
+
+}  // namespace weft
