@@ -105,6 +105,17 @@ TEST_CASE("pairs held out of the training text are the same for training and for
   CHECK(valid["loss"] != test["loss"]);
   const Json history = Json::parse(must_run({"inspect", "held/last.safetensors", "--json"}).out)["validations"];
   CHECK(history.back()["loss"] == valid["loss"]);
+  // As files for others to score, which replace none of the configuration's own.
+  const Outcome split = must_run({"data", "split", "held/config.json", "--output", "split"});
+  CHECK(contains(split.out, "split/valid.src, .trg: 30 pairs\nsplit/test.src, .trg: 20 pairs\n"));
+  const Json files = Json::parse(must_run({"evaluate", "held/last.safetensors", "--source", "split/test.src",
+                                           "--reference", "split/test.trg", "--json"})
+                                     .out)[0];
+  CHECK(files["loss"] == test["loss"]);
+  CHECK(files["sentences"] == 20);
+  check_refused({"data", "split", "tiny.json", "--output", "."}, {"would be replaced"});
+  const std::string own = Json::parse(bytes_of("held/config.json"), nullptr, true, true)["data"]["train_target"];
+  check_refused({"translate", "held/last.safetensors", "--output", own}, {own + ": would replace what is read"}, "a\n");
   must_run(train_with("other", kNoOthers + Words{"data.hold_out_valid=30", "data.hold_out_test=20", "data.seed=2"}));
   CHECK(losses("other") != losses("held"));
   check_refused(train_with("refused", kNoOthers + Words{"data.hold_out_valid=400"}), {"ask for 400 pairs", "has 400"});

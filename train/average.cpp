@@ -62,7 +62,9 @@ std::vector<fs::path> validation_checkpoints(const fs::path& run, bool best, Ind
   const auto& validations = last.state.validations;
   if (count > static_cast<Index>(validations.size())) {
     throw ConfigError(
-        fmt::format("{}: {} validations are asked for, the run has made {}", run.string(), count, validations.size()));
+        fmt::format("{}: {} validations are asked for, the run has made {}; ask for as many, or have it "
+                    "validate more often (training.validate_every)",
+                    run.string(), count, validations.size()));
   }
   std::vector<Index> steps;
   if (best) {

@@ -1,13 +1,19 @@
-// weft data: the text of the toy tasks as files, and a look at the text of a configuration before training.
+// weft data: the text of the toy tasks as files, a look at the text of a configuration before training, and the pairs of it
+// that are not trained on.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "weft/core/error.h"
 #include "weft/core/suggestion.h"
 #include "weft/data/toy.h"
 #include "weft/train/commands.h"
 #include "weft/train/data_check.h"
+#include "weft/train/output_file.h"
+#include "weft/train/run_data.h"
+#include "weft/train/run_files.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
@@ -22,6 +28,13 @@ void require_without(const Arguments& arguments, const std::string& use, const s
   }
 }
 
+void print_splits(const std::vector<std::pair<std::string, ParallelText>>& splits, const std::string& folder) {
+  for (const auto& [name, text] : splits) {
+    const auto pairs = static_cast<Index>(text.source.size());
+    print(fmt::format("{}/{}.src, .trg: {} pairs\n", folder, name, format_count(pairs)));
+  }
+}
+
 int make(const Arguments& arguments) {
   require_without(arguments, "make", {"set", "json", "limit", "threads"});
   const std::string output = arguments.text("output");
@@ -29,10 +42,7 @@ int make(const Arguments& arguments) {
   const auto splits =
       make_toy(arguments.positional()[1], pairs, static_cast<std::uint64_t>(arguments.whole("seed", 1, 0)));
   write_toy(splits, output);
-  for (const auto& [name, text] : splits) {
-    print(
-        fmt::format("{}/{}.src, .trg: {} pairs\n", output, name, format_count(static_cast<Index>(text.source.size()))));
-  }
+  print_splits(splits, output);
   return 0;
 }
 
@@ -48,12 +58,36 @@ int check(const Arguments& arguments, const Registry& registry) {
   return report.problems.empty() ? 0 : 2;
 }
 
+int split(const Arguments& arguments) {
+  require_without(arguments, "split", {"json", "limit", "threads", "pairs", "seed"});
+  const std::string output = arguments.text("output");
+  const Config config = load_config(arguments.positional()[1], arguments.all("set"));
+  require_training_data(config);
+  const RunText text(config.data);
+  std::vector<std::pair<std::string, ParallelText>> splits{{"valid", text.split("valid")}};
+  if (text.is_task() || config.data.hold_out_test > 0 || !text_files(config.data, "test").empty()) {
+    splits.emplace_back("test", text.split("test"));
+  }
+  for (const std::string& input : all_files(config.data)) {
+    for (const auto& [name, pairs] : splits) {
+      const std::filesystem::path file = std::filesystem::path(output) / name;
+      if (!is_same_file(file.string() + ".src", input) && !is_same_file(file.string() + ".trg", input)) continue;
+      throw ConfigError(fmt::format("data split: {} would be replaced; name another folder with --output", input));
+    }
+  }
+  write_toy(splits, output);
+  print_splits(splits, output);
+  return 0;
+}
+
 int data(const Arguments& arguments, const Registry& registry) {
   const auto& words = arguments.positional();
   if (words.size() == 2 && words[0] == "make") return make(arguments);
   if (words.size() == 2 && words[0] == "check") return check(arguments, registry);
-  throw ConfigError(fmt::format("data: expected \"make TASK\" or \"check CONFIG\"{}; see weft data --help",
-                                words.empty() ? "" : suggestion(words[0], {"make", "check"})));
+  if (words.size() == 2 && words[0] == "split") return split(arguments);
+  throw ConfigError(
+      fmt::format("data: expected \"make TASK\", \"check CONFIG\" or \"split CONFIG\"{}; see weft data --help",
+                  words.empty() ? "" : suggestion(words[0], {"make", "check", "split"})));
 }
 
 }  // namespace
@@ -61,21 +95,24 @@ int data(const Arguments& arguments, const Registry& registry) {
 Command data_command() {
   return {
       {"data",
-       "make TASK | check CONFIG",
-       "Write the text of a toy task (make), or report on the text of a configuration before training (check). The "
+       "make TASK | check CONFIG | split CONFIG",
+       "Write the text of a toy task (make), report on the text of a configuration before training (check), or write "
+       "the "
+       "pairs that it validates and tests with, those that it holds out too, for others to score (split). The "
        "tasks are fr-en, copy, reverse and sort; the same seed gives the same bytes everywhere. The report says what "
        "would be kept and dropped, how long the sentences are, and what is odd, with file and line; it reads all text "
        "whatever it finds, and exits with 2 if training would be refused.",
-       {{"output", "DIR", "make: folder for train, valid and test, each as .src and .trg; made if missing."},
+       {{"output", "DIR", "make and split: folder for train, valid and test, each as .src and .trg; made if missing."},
         {"pairs", "N", "make: training pairs; the task's own number unless given."},
         {"seed", "S", "make: which text; 1 unless given."},
-        {"set", "KEY=VALUE", "check: override a key of the configuration; may be repeated."},
+        {"set", "KEY=VALUE", "check and split: override a key of the configuration; may be repeated."},
         {"limit", "N", "check: places shown of each finding; 3 unless given."},
         {"json", "", "check: print JSON."},
         {"threads", "N", "check: threads to compute with; 0 for one on each core."}},
        {"weft data make fr-en --output runs/text/fr-en",
         "weft data make reverse --output runs/text/reverse --pairs 20000 --seed 7", "weft data check my.json",
-        "weft data check my.json --set data.max_length=100 --limit 10 --json"}},
+        "weft data check my.json --set data.max_length=100 --limit 10 --json",
+        "weft data split my.json --output held-out"}},
       data};
 }
 

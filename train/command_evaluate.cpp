@@ -89,20 +89,11 @@ void check_output(const Arguments& arguments) {
   require_outputs(arguments, {"output"}, inputs);
 }
 
-/// The same for one that would replace the checkpoint's own text.
-void check_output(const Arguments& arguments, const DataConfig& data) {
-  std::vector<std::string> inputs = run_files(data);
-  for (const TextFiles& files : text_files(data, "test")) {
-    for (const std::string& name : files.names()) inputs.push_back(name);
-  }
-  require_outputs(arguments, {"output"}, inputs);
-}
-
 Row evaluate_one(const std::string& path, const Arguments& arguments, const Registry& registry) {
   const auto began = std::chrono::steady_clock::now();
   const Checkpoint checkpoint = load_checkpoint(path, registry);
   const TranslationModel& model = *checkpoint.model;
-  check_output(arguments, model.config().data);
+  require_outputs(arguments, {"output"}, all_files(model.config().data));
   const DecodingConfig& decoding = model.config().decoding;
   use_threads(arguments, model.config().training.threads);
   Row row;

@@ -8,6 +8,7 @@
 #include "weft/data/text_file.h"
 #include "weft/train/commands.h"
 #include "weft/train/output_file.h"
+#include "weft/train/run_files.h"
 #include "weft/train/score.h"
 
 namespace weft {
@@ -87,6 +88,7 @@ int score_pairs(const Arguments& arguments, const Registry& registry) {
   for (const char* option : {"source", "target"}) inputs.push_back(arguments.text(option));
   require_outputs(arguments, {"output", "alignment"}, inputs);
   const ModelEnsemble ensemble(arguments.positional(), registry);
+  require_outputs(arguments, {"output", "alignment"}, all_files(ensemble.first().config().data));
   use_threads(arguments, ensemble.first().config().training.threads);
   const ParallelText text = read_parallel(arguments.text("source"), arguments.text("target"));
   write_output(arguments.text("output", ""), [&](PutText put) {

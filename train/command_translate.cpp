@@ -9,6 +9,7 @@
 #include "weft/train/commands.h"
 #include "weft/train/line_input.h"
 #include "weft/train/output_file.h"
+#include "weft/train/run_files.h"
 #include "weft/train/translate.h"
 
 namespace weft {
@@ -154,9 +155,11 @@ int translate_lines(const Arguments& arguments, const Registry& registry) {
       throw ConfigError("translate: --input is empty; name a file, or leave it out to read standard input");
     }
   }
-  require_outputs(arguments, {"output", "attention", "alignment", "soft-alignment"}, inputs);
+  const auto outputs = {"output", "attention", "alignment", "soft-alignment"};
+  require_outputs(arguments, outputs, inputs);
   const ModelEnsemble ensemble(arguments.positional(), registry);
   const Config& config = ensemble.first().config();
+  require_outputs(arguments, outputs, all_files(config.data));
   use_threads(arguments, config.training.threads);
   const TranslateOptions options = translate_options(arguments, config.decoding);
   write_output(arguments.text("output", ""), [&](PutText text) {
@@ -200,7 +203,7 @@ Command translate_command() {
             {"attention", "FILE.svg", "Draw the attention of the first line that has words."},
             {"threads", "N", "Threads to compute with; 0 for one on each core."}},
            {"echo \"Jane visite l'Afrique en septembre.\" | weft translate runs/fr-en/best.safetensors",
-            "weft translate runs/fr-en/best.safetensors --input my.fr --output my.en --beam 8",
+            "weft translate runs/fr-en/best.safetensors --input new.fr --output new.en --beam 8",
             "weft translate runs/a/best.safetensors runs/b/best.safetensors --input my.fr --alignment my.links",
             "weft translate runs/fr-en/best.safetensors --input my.fr --sample --top-p 0.9 --n-best 3",
             "weft translate runs/fr-en/best.safetensors --input my.fr --attention attention.svg"}},

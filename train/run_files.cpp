@@ -27,6 +27,15 @@ std::vector<std::string> run_files(const DataConfig& config) {
   return names;
 }
 
+std::vector<std::string> all_files(const DataConfig& config) {
+  std::vector<std::string> names = run_files(config);
+  if (!config.task.empty()) return names;
+  for (const TextFiles& files : text_files(config, "test")) {
+    for (const std::string& name : files.names()) names.push_back(name);
+  }
+  return names;
+}
+
 std::vector<std::uint64_t> run_file_hashes(const DataConfig& config) {
   std::vector<std::uint64_t> hashes;
   for (const std::string& name : run_files(config)) {

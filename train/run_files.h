@@ -17,7 +17,10 @@ void require_same_config(const Config& before, Config now, const std::string& fo
 /// The files of training text, validation text and subword models that a configuration names.
 std::vector<std::string> run_files(const DataConfig& config);
 
-/// A hash of each of these files; 0 for one that is not there, or is no regular file and can be read only once.
+/// These, and the files of the test text.
+std::vector<std::string> all_files(const DataConfig& config);
+
+/// A hash of each of the run_files(); 0 for one that is not there, or is no regular file and can be read only once.
 /// Throws Error if the system cannot say which, DataError if one cannot be read.
 std::vector<std::uint64_t> run_file_hashes(const DataConfig& config);
 

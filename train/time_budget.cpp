@@ -107,8 +107,15 @@ std::string choose_steps(TranslationModel& model, Config& config, const Corpus& 
       training.minutes, format_count(training.steps), pace.update_seconds, pace.validation_seconds, training.steps);
   if (2 * config.schedule.warmup_steps > training.steps) {
     line +=
-        fmt::format("\n  the warm-up alone takes {} updates; a lower schedule.warmup_steps would suit the time better",
-                    format_count(config.schedule.warmup_steps));
+        fmt::format("\n  the warm-up alone takes {} updates; a schedule.warmup_steps of {} would suit the time better",
+                    format_count(config.schedule.warmup_steps), std::max<Index>(1, training.steps / 10));
+  }
+  const Index wanted = std::max<Index>(training.keep_best, 2),
+              interval = std::max<Index>(1, training.steps / (2 * wanted));
+  if (training.steps < wanted * training.validate_every) {
+    line +=
+        fmt::format("\n  that is less than {} validations; a training.validate_every of {} would suit the time better",
+                    wanted, interval);
   }
   return line;
 }
