@@ -323,7 +323,7 @@ TEST_CASE("large sizes are checked in parts") {
   options.d_model = 48, options.heads = 3, options.d_feed_forward = 200;
   CHECK(failed(check_layer(registry, "feed_forward", "default", options)) == Names{});
   options.feed_forward = "wrong";  // within a larger layer, beside what is right
-  CHECK(failed(check_layer(registry, "decoder_layer", "default", options)) == Names{"gradients"});
+  CHECK(failed(check_layer(registry, "encoder_layer", "default", options)) == Names{"gradients"});
 }
 
 TEST_CASE("a gradient check in parts leaves no element out, and names the part") {
