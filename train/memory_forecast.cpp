@@ -97,12 +97,11 @@ Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimiz
 }
 
 Index text_bytes(const Corpus& train, const DataConfig& config) {
-  constexpr Index kPlanned = 4 * sizeof(Index);  // lengths, order, batches, and the batches of the epoch before
+  constexpr Index kPlanned = 2 * sizeof(Index);  // order and batches; the rest of planning is memory that is free again
   Index bytes = kPlanned * train.size();
   if (config.subword_sampling > 0) {
-    const Index tokens = static_cast<Index>(train.source.tokens.size() + train.target.tokens.size());
-    bytes +=
-        3 * (tokens * static_cast<Index>(sizeof(TokenId)) + 3 * train.size() * static_cast<Index>(sizeof(Index))) / 2;
+    const auto tokens = static_cast<Index>(train.source.tokens.size() + train.target.tokens.size());
+    bytes += tokens * static_cast<Index>(sizeof(TokenId)) + 3 * train.size() * static_cast<Index>(sizeof(Index));
   }
   return bytes;
 }
