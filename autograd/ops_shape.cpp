@@ -55,7 +55,7 @@ void require_parts(std::string_view op, std::span<const Var> parts, int equal_di
 }
 
 /// Where a part of a concatenation goes.
-struct Part {
+struct Placed {
   Slot slot;
   Index begin, length;
 };
@@ -86,7 +86,7 @@ Var concat(std::string_view op, std::span<const Var> parts, bool below) {
     begin += part.shape()[below ? 0 : 1];
   }
   if (tape == nullptr) return y;
-  const std::span<Part> places = tape->keep_new<Part>(parts.size());
+  const std::span<Placed> places = tape->keep_new<Placed>(parts.size());
   begin = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Index length = parts[i].shape()[below ? 0 : 1];
@@ -94,7 +94,7 @@ Var concat(std::string_view op, std::span<const Var> parts, bool below) {
     begin += length;
   }
   return tape->record(op, std::move(y), [=](const Tensor& dy, Tape& t) {
-    for (const Part& part : places) {
+    for (const Placed& part : places) {
       const Index rows = below ? part.length : T, columns = below ? D : part.length;
       copy_block(rows, columns, dy.data() + (below ? part.begin * D : part.begin), D, t.sink(part.slot), columns);
     }

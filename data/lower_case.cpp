@@ -15,38 +15,33 @@ namespace {
 constexpr char32_t kDottedCapitalI = 0x130, kCombiningDot = 0x307;
 constexpr char32_t kCapitalSigma = 0x3A3, kSmallSigma = 0x3C3, kFinalSigma = 0x3C2;
 
-struct Range {
-  char32_t first, last;
-};
-
 // Other_Lowercase and Other_Uppercase, without what is case-ignorable besides: ordinals, Roman numerals and
 // letters in circles or boxes.
-constexpr Range kOtherCased[] = {{0xAA, 0xAA},       {0xBA, 0xBA},       {0x2160, 0x217F},  {0x24B6, 0x24E9},
-                                 {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
+constexpr CodePointRange kOtherCased[] = {{0xAA, 0xAA},       {0xBA, 0xBA},       {0x2160, 0x217F},  {0x24B6, 0x24E9},
+                                          {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
 
 // Word_Break = MidLetter, MidNumLet or Single_Quote.
 constexpr char32_t kWithinWords[] = {0x27,   0x2E,   0x3A,   0xB7,   0x387,  0x55F,  0x5F4,  0x2018, 0x2019,
                                      0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
 
-utf8proc_category_t category(char32_t value) {
+utf8proc_category_t general_category(char32_t value) {
   if (value == kInvalidCodePoint) return UTF8PROC_CATEGORY_CN;
   return utf8proc_category(static_cast<utf8proc_int32_t>(value));
 }
 
 bool is_cased(char32_t value) {
-  switch (category(value)) {
+  switch (general_category(value)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
       return true;
     default:
-      return std::any_of(std::begin(kOtherCased), std::end(kOtherCased),
-                         [=](Range range) { return value >= range.first && value <= range.last; });
+      return in_ranges(kOtherCased, value);
   }
 }
 
 bool is_case_ignorable(char32_t value) {
-  switch (category(value)) {
+  switch (general_category(value)) {
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_ME:
     case UTF8PROC_CATEGORY_CF:

@@ -18,13 +18,9 @@
 namespace weft {
 namespace {
 
-bool reads_like_special(std::string_view token) {
-  return std::find(kSpecialTokens.begin(), kSpecialTokens.end(), token) != kSpecialTokens.end();
-}
-
 /// Whether a piece can be an entry of a vocabulary as it is.
 bool can_stand(std::string_view piece) {
-  if (reads_like_special(piece) || text_problem(piece)) return false;
+  if (is_special_token(piece) || text_problem(piece)) return false;
   for (std::size_t at = 0; at < piece.size();) {
     const CodePoint point = code_point_at(piece, at);
     if (is_space(point.value)) return false;
@@ -130,7 +126,7 @@ void SubwordModel::encode(std::string_view text, Normal normal, Other other) con
     const bool control = type == SubwordType::kControl || (type == SubwordType::kByte && !proto_.byte_fallback);
     if (type == SubwordType::kNormal && stands_[id]) {
       normal(piece);
-    } else if (type == SubwordType::kUnknownPiece ? !reads_like_special(piece) : stands_[id] && !control) {
+    } else if (type == SubwordType::kUnknownPiece ? !is_special_token(piece) : stands_[id] && !control) {
       other(piece);
     } else {  // unknown characters that would be taken for a symbol of the model
       points.clear();

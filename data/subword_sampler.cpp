@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+constexpr std::size_t kNoSymbol = static_cast<std::size_t>(-1);
 
 std::uint64_t edge(std::uint32_t node, char byte) {
   return std::uint64_t{node} << 8 | static_cast<unsigned char>(byte);
@@ -24,9 +24,9 @@ struct Step {
 };
 
 /// A part of the text in bpe; a part that was merged into the one before it is empty.
-struct Part {
+struct Symbol {
   std::size_t begin, length;
-  std::size_t before, after;  // parts, or kNone
+  std::size_t before, after;  // parts, or kNoSymbol
 };
 
 /// Two neighbouring parts that are a piece together.
@@ -46,7 +46,7 @@ SubwordSampler::SubwordSampler(const SubwordProto& model) : is_bpe_(model.kind =
   constexpr float kNoPiece = std::numeric_limits<float>::quiet_NaN();
   node_scores_.push_back(kNoPiece);  // the root
   for (const SubwordPiece& piece : model.pieces) {
-    const bool special = std::find(kSpecialTokens.begin(), kSpecialTokens.end(), piece.text) != kSpecialTokens.end();
+    const bool special = is_special_token(piece.text);
     if (piece.type != SubwordType::kNormal || special) continue;
     if (is_bpe_) {
       scores_.emplace(piece.text, piece.score);
@@ -117,18 +117,18 @@ void SubwordSampler::sample_unigram(std::string_view text, double strength, Rand
 
 void SubwordSampler::sample_bpe(std::string_view text, double dropout, Random& random,
                                 std::vector<std::string>& tokens) const {
-  std::vector<Part> parts;
+  std::vector<Symbol> parts;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = code_point_at(text, at).length;
-    parts.push_back({at, length, parts.size() - 1, parts.size() + 1});  // 0 - 1 is kNone
+    parts.push_back({at, length, parts.size() - 1, parts.size() + 1});  // 0 - 1 is kNoSymbol
     at += length;
   }
   if (parts.empty()) return;
-  parts.back().after = kNone;
+  parts.back().after = kNoSymbol;
 
   std::priority_queue<Merge> merges;
   const auto offer = [&](std::size_t left, std::size_t right) {
-    if (left == kNone || right == kNone) return;
+    if (left == kNoSymbol || right == kNoSymbol) return;
     const std::size_t length = parts[left].length + parts[right].length;
     const auto found = scores_.find(text.substr(parts[left].begin, length));
     if (found != scores_.end()) merges.push({found->second, left, right, length});
@@ -137,17 +137,17 @@ void SubwordSampler::sample_bpe(std::string_view text, double dropout, Random& r
   while (!merges.empty()) {
     const Merge merge = merges.top();
     merges.pop();
-    Part &left = parts[merge.left], &right = parts[merge.right];
+    Symbol &left = parts[merge.left], &right = parts[merge.right];
     if (left.length == 0 || right.length == 0 || left.length + right.length != merge.length) continue;
     if (random.uniform() < dropout) continue;
     left.length = merge.length;
     right.length = 0;
     left.after = right.after;
-    if (right.after != kNone) parts[right.after].before = merge.left;
+    if (right.after != kNoSymbol) parts[right.after].before = merge.left;
     offer(left.before, merge.left);
     offer(merge.left, left.after);
   }
-  for (const Part& part : parts) {
+  for (const Symbol& part : parts) {
     if (part.length > 0) tokens.emplace_back(text.substr(part.begin, part.length));
   }
 }

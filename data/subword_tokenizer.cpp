@@ -5,9 +5,6 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kEscape = "\xEF\xBF\xAD";        // U+FFED
-constexpr std::string_view kVisibleSpace = "\xE2\x96\x81";  // U+2581
-
 /// The text as the model takes it: UTF-8 without NUL, single spaces, no U+2581.
 std::string prepared(std::string_view line, bool lowercase) {
   Index replaced = 0;

@@ -14,13 +14,6 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kEscape = "\xEF\xBF\xAD";        // U+FFED
-constexpr std::string_view kVisibleSpace = "\xE2\x96\x81";  // U+2581
-
-bool reads_like_special(std::string_view token) {
-  return std::find(kSpecialTokens.begin(), kSpecialTokens.end(), token) != kSpecialTokens.end();
-}
-
 class WhitespaceTokenizer : public Tokenizer {
  public:
   explicit WhitespaceTokenizer(bool lowercase) : lowercase_(lowercase) {}
@@ -31,7 +24,7 @@ class WhitespaceTokenizer : public Tokenizer {
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end = std::min(text.find(' ', begin), text.size());
       std::string token = text.substr(begin, end - begin);
-      if (reads_like_special(token) || token.starts_with(kEscape)) token.insert(0, kEscape);
+      if (is_special_token(token) || token.starts_with(kEscape)) token.insert(0, kEscape);
       tokens.push_back(std::move(token));
       begin = end + 1;
     }

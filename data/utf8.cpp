@@ -3,6 +3,7 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace weft {
@@ -16,6 +17,11 @@ utf8proc_category_t category(char32_t value) {
 bool is_ascii(std::string_view text, std::size_t at) { return static_cast<unsigned char>(text[at]) < 0x80; }
 
 }  // namespace
+
+bool in_ranges(std::span<const CodePointRange> ranges, char32_t value) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [value](CodePointRange range) { return value >= range.first && value <= range.last; });
+}
 
 CodePoint code_point_at(std::string_view text, std::size_t at) {
   if (is_ascii(text, at)) return {static_cast<char32_t>(text[at]), 1};

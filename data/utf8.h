@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,14 @@ struct CodePoint {
   char32_t value;
   std::size_t length;
 };
+
+/// Code points from `first` to `last`.
+struct CodePointRange {
+  char32_t first, last;
+};
+
+/// Whether a code point is in one of the ranges.
+bool in_ranges(std::span<const CodePointRange> ranges, char32_t value);
 
 /// Decodes the code point that begins at byte `at` < text.size(). Cut, overlong and surrogate forms and those
 /// above U+10FFFF are invalid.

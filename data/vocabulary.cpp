@@ -25,6 +25,10 @@ bool only_spaces(std::string_view token) {
 
 }  // namespace
 
+bool is_special_token(std::string_view token) {
+  return std::find(kSpecialTokens.begin(), kSpecialTokens.end(), token) != kSpecialTokens.end();
+}
+
 void TokenCounter::add(std::span<const std::string> tokens) {
   for (const std::string& token : tokens) ++counts_[token];
 }
@@ -53,9 +57,7 @@ Vocabulary Vocabulary::build(const TokenCounter& counter, const VocabularyOption
   std::vector<std::string> tokens(kSpecialTokens.begin(), kSpecialTokens.end());
   for (auto& [token, count] : counter.sorted()) {
     if (count < options.min_count || static_cast<Index>(tokens.size()) == options.max_size) break;
-    if (std::find(kSpecialTokens.begin(), kSpecialTokens.end(), token) == kSpecialTokens.end()) {
-      tokens.push_back(std::move(token));
-    }
+    if (!is_special_token(token)) tokens.push_back(std::move(token));
   }
   if (tokens.size() == kSpecials) {
     throw DataError(

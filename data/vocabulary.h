@@ -26,6 +26,9 @@ inline constexpr TokenId kEnd = 2;      ///< Ends a sentence.
 /// How the specials are written, in the order of their ids.
 inline constexpr std::array<std::string_view, 3> kSpecialTokens = {"<unk>", "<s>", "</s>"};
 
+/// Whether a token is one of the special ones, by its text.
+bool is_special_token(std::string_view token);
+
 /// A hash of strings that lets a map of std::string be searched with a std::string_view.
 struct StringHash {
   using is_transparent = void;

@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames{"sgd", "adam", "adamw"};
+constexpr std::array<std::string_view, 3> kOptimizers{"sgd", "adam", "adamw"};
 constexpr Index kTile = 1 << 14;
 
 void check_sizes(std::size_t values, std::size_t gradients, Index size) {
@@ -126,7 +126,7 @@ void check_range(std::string_view name, double value, double limit) {
 
 }  // namespace
 
-std::span<const std::string_view> optimizer_names() { return kNames; }
+std::span<const std::string_view> optimizer_names() { return kOptimizers; }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, Index size) {
   check_range("beta1", options.beta1, 1);
@@ -140,7 +140,8 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, Index
   if (options.name == "sgd") return std::make_unique<Sgd>(options, size);
   if (options.name == "adam") return std::make_unique<Adam>(options, false, size);
   if (options.name == "adamw") return std::make_unique<Adam>(options, true, size);
-  throw ConfigError(fmt::format("\"{}\" is not an optimizer; choose one of {}", options.name, fmt::join(kNames, ", ")));
+  throw ConfigError(
+      fmt::format("\"{}\" is not an optimizer; choose one of {}", options.name, fmt::join(kOptimizers, ", ")));
 }
 
 double gradient_norm(std::span<const real> gradients) {

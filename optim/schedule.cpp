@@ -12,17 +12,17 @@
 namespace weft {
 namespace {
 
-constexpr std::array<std::string_view, 6> kNames{"constant", "noam", "inverse_sqrt", "cosine", "linear", "plateau"};
+constexpr std::array<std::string_view, 6> kSchedules{"constant", "noam", "inverse_sqrt", "cosine", "linear", "plateau"};
 constexpr double kPi = 3.14159265358979323846;
 
 }  // namespace
 
-std::span<const std::string_view> schedule_names() { return kNames; }
+std::span<const std::string_view> schedule_names() { return kSchedules; }
 
 double learning_rate(const ScheduleOptions& options, Index update) {
-  if (std::find(kNames.begin(), kNames.end(), options.name) == kNames.end()) {
-    throw ConfigError(
-        fmt::format("\"{}\" is not a learning rate schedule; choose one of {}", options.name, fmt::join(kNames, ", ")));
+  if (std::find(kSchedules.begin(), kSchedules.end(), options.name) == kSchedules.end()) {
+    throw ConfigError(fmt::format("\"{}\" is not a learning rate schedule; choose one of {}", options.name,
+                                  fmt::join(kSchedules, ", ")));
   }
   const auto n = static_cast<double>(std::max<Index>(update, 1));
   const auto warmup = static_cast<double>(options.warmup_steps);

@@ -12,10 +12,6 @@
 namespace weft {
 namespace {
 
-[[noreturn]] void refuse(const std::string& verb, const std::string& problem) {
-  throw ConfigError(fmt::format("{0}: {1}; see weft {0} --help", verb, problem));
-}
-
 template <class Number>
 std::optional<Number> parsed(const std::string& text) {
   Number number{};
@@ -60,13 +56,17 @@ Arguments::Arguments(const VerbHelp& help, const std::vector<std::string>& words
       throw ConfigError(fmt::format("--{} takes no value, found \"{}\"", option.name, values.back()));
     }
   } catch (const std::exception& error) {  // its classes differ between versions
-    refuse(verb_, error.what());
+    refuse(error.what());
   }
+}
+
+void Arguments::refuse(const std::string& problem) const {
+  throw ConfigError(fmt::format("{0}: {1}; see weft {0} --help", verb_, problem));
 }
 
 const std::string& Arguments::only_positional() const {
   if (positional_.size() != 1) {
-    refuse(verb_, fmt::format("expected one {}, found {}", expected_, positional_.size()));
+    refuse(fmt::format("expected one {}, found {}", expected_, positional_.size()));
   }
   return positional_[0];
 }
@@ -77,9 +77,9 @@ std::vector<std::string> Arguments::all(const std::string& option) const {
 }
 
 std::string Arguments::text(const std::string& option) const {
-  if (!has(option)) refuse(verb_, fmt::format("--{} is missing", option));
+  if (!has(option)) refuse(fmt::format("--{} is missing", option));
   const std::vector<std::string>& values = values_.at(option);
-  if (values.size() > 1) refuse(verb_, fmt::format("--{} is given {} times; give it once", option, values.size()));
+  if (values.size() > 1) refuse(fmt::format("--{} is given {} times; give it once", option, values.size()));
   return values.front();
 }
 
@@ -91,8 +91,7 @@ Index Arguments::whole(const std::string& option, Index otherwise, Index least, 
   if (!has(option)) return otherwise;
   const auto value = parsed<Index>(text(option));
   if (!value || *value < least || *value > most) {
-    refuse(verb_,
-           fmt::format("--{} is \"{}\"; must be a whole number from {} to {}", option, text(option), least, most));
+    refuse(fmt::format("--{} is \"{}\"; must be a whole number from {} to {}", option, text(option), least, most));
   }
   return *value;
 }
@@ -101,7 +100,7 @@ double Arguments::number(const std::string& option, double otherwise, double mos
   if (!has(option)) return otherwise;
   const auto value = parsed<double>(text(option));
   if (!value || !(*value >= 0 && *value <= most)) {
-    refuse(verb_, fmt::format("--{} is \"{}\"; must be a number from 0 to {}", option, text(option), most));
+    refuse(fmt::format("--{} is \"{}\"; must be a number from 0 to {}", option, text(option), most));
   }
   return *value;
 }

@@ -37,6 +37,9 @@ class Arguments {
   /// The positional argument that must be the only one. Throws ConfigError otherwise.
   const std::string& only_positional() const;
 
+  /// Throws ConfigError with what is wrong with the arguments, and where the verb's help is.
+  [[noreturn]] void refuse(const std::string& problem) const;
+
   bool has(const std::string& option) const { return values_.count(option) != 0; }
   /// All values of an option that may be repeated.
   std::vector<std::string> all(const std::string& option) const;

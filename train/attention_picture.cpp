@@ -19,9 +19,8 @@
 namespace weft {
 namespace {
 
-constexpr double kMargin = 28;
 constexpr double kGap = 26;      // between panels
-constexpr double kHeader = 66;   // title and subtitle
+constexpr double kTitles = 66;   // title and subtitle
 constexpr double kCaption = 24;  // above each panel
 constexpr double kCaptionFont = 13;
 constexpr double kFooter = 44;       // legend
@@ -68,9 +67,9 @@ struct Layout {
   double width = 0, height = 0;  // of all panels
 };
 
-class Picture {
+class AttentionPicture {
  public:
-  Picture(const AttentionMap& map, std::string_view title) : map_(map), title_(title) {
+  AttentionPicture(const AttentionMap& map, std::string_view title) : map_(map), title_(title) {
     for (const std::string& word : map.source) source_.push_back(clip_text(word, kLongestLabel));
     for (const std::string& word : map.target) target_.push_back(clip_text(word, kLongestLabel));
   }
@@ -106,7 +105,7 @@ double widest(const std::vector<std::string>& labels, double font) {
   return width;
 }
 
-PanelStyle Picture::style(double cell, std::string_view caption) const {
+PanelStyle AttentionPicture::style(double cell, std::string_view caption) const {
   const auto columns = static_cast<double>(source_.size()), rows = static_cast<double>(target_.size());
   PanelStyle s{};
   s.cell = cell;
@@ -127,7 +126,7 @@ PanelStyle Picture::style(double cell, std::string_view caption) const {
 }
 
 /// Tries every grid beside and below the mean and returns the one that shows largest on a screen.
-Layout Picture::best_layout(std::string_view mean_caption) const {
+Layout AttentionPicture::best_layout(std::string_view mean_caption) const {
   const std::size_t heads = map_.heads.size();
   const double cell = std::clamp(std::floor(520 / static_cast<double>(source_.size())), 14.0, 44.0);
   const PanelStyle small = style(std::max(11.0, std::round(cell * 0.5)), "head 12");
@@ -153,7 +152,7 @@ Layout Picture::best_layout(std::string_view mean_caption) const {
                        std::max(large.height, grid_height)}
               : Layout{
                     large, small, beside, across, std::max(large.width, grid_width), large.height + kGap + grid_height};
-      const double size = std::max(layout.width, (layout.height + kHeader + kFooter) * kAspect);
+      const double size = std::max(layout.width, (layout.height + kTitles + kFooter) * kAspect);
       if (best.across == 0 || size < best_size) {
         best = layout;
         best_size = size;
@@ -163,7 +162,7 @@ Layout Picture::best_layout(std::string_view mean_caption) const {
   return best;
 }
 
-std::vector<float> Picture::mean() const {
+std::vector<float> AttentionPicture::mean() const {
   std::vector<float> mean(source_.size() * target_.size());
   for (std::size_t i = 0; i < mean.size(); ++i) {
     double sum = 0;
@@ -173,7 +172,7 @@ std::vector<float> Picture::mean() const {
   return mean;
 }
 
-void Picture::words(const PanelStyle& s) {
+void AttentionPicture::words(const PanelStyle& s) {
   put("<g font-size=\"{:.1f}\" fill=\"{}\">\n", s.font, svg::kInk);
   for (std::size_t i = 0; i < source_.size(); ++i) {
     const double x = (static_cast<double>(i) + 0.5) * s.cell;
@@ -191,7 +190,7 @@ void Picture::words(const PanelStyle& s) {
   svg_ += "</g>\n";
 }
 
-void Picture::cells(const PanelStyle& s, const std::vector<float>& weights) {
+void AttentionPicture::cells(const PanelStyle& s, const std::vector<float>& weights) {
   const std::size_t columns = source_.size();
   std::vector<std::string> names;
   for (const std::string& word : map_.source) names.push_back(escape_xml(word));
@@ -208,8 +207,8 @@ void Picture::cells(const PanelStyle& s, const std::vector<float>& weights) {
   svg_ += "</g>\n";
 }
 
-void Picture::panel(double x, double y, const PanelStyle& s, std::string_view caption,
-                    const std::vector<float>& weights) {
+void AttentionPicture::panel(double x, double y, const PanelStyle& s, std::string_view caption,
+                             const std::vector<float>& weights) {
   put("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"13\" font-weight=\"600\" fill=\"{}\">{}</text>\n", x + s.left,
       y + 13, svg::kSoftInk, caption);
   put("<g transform=\"translate({:.1f} {:.1f})\">\n", x + s.left, y + s.top);
@@ -218,7 +217,7 @@ void Picture::panel(double x, double y, const PanelStyle& s, std::string_view ca
   svg_ += "</g>\n";
 }
 
-void Picture::legend(double x, double y) {
+void AttentionPicture::legend(double x, double y) {
   constexpr int kSteps = 55;
   constexpr double kLong = 220, kHigh = 10;
   put("<g font-size=\"11\" fill=\"{}\">\n<text x=\"{:.1f}\" y=\"{:.1f}\">weight</text>\n", svg::kSoftInk, x, y + 9);
@@ -235,7 +234,7 @@ void Picture::legend(double x, double y) {
   svg_ += "</g>\n";
 }
 
-std::string Picture::draw() {
+std::string AttentionPicture::draw() {
   const std::size_t heads = map_.heads.size();
   const std::string mean_caption = heads == 1 ? "mean of 1 head" : fmt::format("mean of {} heads", heads);
   const Layout layout = best_layout(mean_caption);
@@ -243,7 +242,7 @@ std::string Picture::draw() {
   const PanelStyle& small = layout.small;
   const double step_x = small.width + kGap, step_y = small.height + kGap;
   const double inner_width = std::max(kLeastWidth, layout.width), inner_height = layout.height;
-  const double width = inner_width + 2 * kMargin, height = kHeader + inner_height + kFooter + 2 * kMargin;
+  const double width = inner_width + 2 * svg::kMargin, height = kTitles + inner_height + kFooter + 2 * svg::kMargin;
 
   put("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
@@ -252,21 +251,21 @@ std::string Picture::draw() {
       width, height, escape_xml(title_));
   put("<rect width=\"{:.0f}\" height=\"{:.0f}\" rx=\"14\" fill=\"{}\" stroke=\"{}\"/>\n", width, height, svg::kPaper,
       svg::kLine);
-  put("<text x=\"{}\" y=\"{}\" font-size=\"20\" font-weight=\"600\" fill=\"{}\">{}</text>\n", kMargin, kMargin + 18,
-      svg::kInk, escape_xml(clip_text(title_, static_cast<Index>(inner_width / 11.5))));
-  put("<text x=\"{}\" y=\"{}\" font-size=\"13\" fill=\"{}\">source words across, target words down</text>\n", kMargin,
-      kMargin + 40, svg::kSoftInk);
+  put("<text x=\"{}\" y=\"{}\" font-size=\"20\" font-weight=\"600\" fill=\"{}\">{}</text>\n", svg::kMargin,
+      svg::kMargin + 18, svg::kInk, escape_xml(clip_text(title_, static_cast<Index>(inner_width / 11.5))));
+  put("<text x=\"{}\" y=\"{}\" font-size=\"13\" fill=\"{}\">source words across, target words down</text>\n",
+      svg::kMargin, svg::kMargin + 40, svg::kSoftInk);
 
-  const double top = kMargin + kHeader;
-  panel(kMargin, top, large, mean_caption, mean());
-  const double grid_x = layout.beside ? kMargin + large.width + kGap : kMargin;
+  const double top = svg::kMargin + kTitles;
+  panel(svg::kMargin, top, large, mean_caption, mean());
+  const double grid_x = layout.beside ? svg::kMargin + large.width + kGap : svg::kMargin;
   const double grid_y = layout.beside ? top : top + large.height + kGap;
   for (std::size_t h = 0; h < heads; ++h) {
     panel(grid_x + static_cast<double>(h % layout.across) * step_x,
           grid_y + static_cast<double>(h / layout.across) * step_y, small, fmt::format("head {}", h + 1),
           map_.heads[h]);
   }
-  legend(kMargin, std::round(height - kMargin - 22));
+  legend(svg::kMargin, std::round(height - svg::kMargin - 22));
   svg_ += "</svg>\n";
   return std::move(svg_);
 }
@@ -286,7 +285,7 @@ std::string attention_svg(const AttentionMap& map, std::string_view title) {
                                    map.heads[h].size(), map.target.size(), map.source.size()));
     }
   }
-  return Picture(map, title).draw();
+  return AttentionPicture(map, title).draw();
 }
 
 }  // namespace weft

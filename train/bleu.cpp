@@ -31,17 +31,17 @@ std::size_t order(const Ngram& ngram) {
   return static_cast<std::size_t>(std::find(ngram.begin(), ngram.end(), -1) - ngram.begin());
 }
 
-struct Line {
+struct CountedLine {
   NgramCounts ngrams;
   Index length = 0;
 };
 
-Line count_ngrams(std::string_view text, const BleuOptions& options, Words& words) {
+CountedLine count_ngrams(std::string_view text, const BleuOptions& options, Words& words) {
   std::vector<std::int32_t> ids;
   for (std::string& word : bleu_tokenize(options.lowercase ? lower_case(text) : text, options.tokenizer)) {
     ids.push_back(words.try_emplace(std::move(word), static_cast<std::int32_t>(words.size())).first->second);
   }
-  Line line;
+  CountedLine line;
   line.length = static_cast<Index>(ids.size());
   for (std::size_t begin = 0; begin < ids.size(); ++begin) {
     Ngram ngram = {-1, -1, -1, -1};
@@ -93,10 +93,10 @@ std::string Bleu::settings() const {
 void Bleu::count(std::string_view hypothesis, std::span<const std::string_view> references,
                  std::span<Index> numbers) const {
   Words words;
-  const Line line = count_ngrams(hypothesis, options_, words);
-  Line best;  // the most of each n-gram in any reference, and the length closest to the hypothesis'
+  const CountedLine line = count_ngrams(hypothesis, options_, words);
+  CountedLine best;  // the most of each n-gram in any reference, and the length closest to the hypothesis'
   for (std::size_t r = 0; r < references.size(); ++r) {
-    const Line reference = count_ngrams(references[r], options_, words);
+    const CountedLine reference = count_ngrams(references[r], options_, words);
     const Index off = std::abs(reference.length - line.length), best_off = std::abs(best.length - line.length);
     if (r == 0 || off < best_off || (off == best_off && reference.length < best.length)) {
       best.length = reference.length;

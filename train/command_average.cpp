@@ -4,7 +4,6 @@
 
 #include <filesystem>
 
-#include "weft/core/error.h"
 #include "weft/train/average.h"
 #include "weft/train/commands.h"
 #include "weft/train/output_file.h"
@@ -15,31 +14,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const std::string& problem) {
-  throw ConfigError(fmt::format("average: {}; see weft average --help", problem));
-}
-
 int average(const Arguments& arguments, const Registry& registry) {
   const auto& words = arguments.positional();
   fs::path output;
   std::vector<fs::path> paths;
   if (arguments.has("run")) {
-    if (!words.empty()) refuse(fmt::format("--run chooses the checkpoints, \"{}\" is one too many", words[0]));
-    if (arguments.has("best") == arguments.has("last")) refuse("--run needs one of --best and --last");
+    if (!words.empty())
+      arguments.refuse(fmt::format("--run chooses the checkpoints, \"{}\" is one too many", words[0]));
+    if (arguments.has("best") == arguments.has("last")) arguments.refuse("--run needs one of --best and --last");
     output = arguments.text("output");
     const bool best = arguments.has("best");
     paths =
         validation_checkpoints(arguments.text("run"), best, arguments.whole(best ? "best" : "last", 1, 1), registry);
   } else {
     for (const char* option : {"best", "last", "output"}) {
-      if (arguments.has(option)) refuse(fmt::format("--{} goes with --run only", option));
+      if (arguments.has(option)) arguments.refuse(fmt::format("--{} goes with --run only", option));
     }
     if (words.size() < 2) {
-      refuse(fmt::format("expected OUT and at least one CHECKPOINT, found {} of these", words.size()));
+      arguments.refuse(fmt::format("expected OUT and at least one CHECKPOINT, found {} of these", words.size()));
     }
     output = words[0];
     // A forgotten OUT must not cost a checkpoint.
-    if (fs::exists(output)) refuse(fmt::format("{} exists; name a new file first", output.string()));
+    if (fs::exists(output)) arguments.refuse(fmt::format("{} exists; name a new file first", output.string()));
     paths.assign(words.begin() + 1, words.end());
   }
   if (arguments.has("run")) {
@@ -48,7 +44,7 @@ int average(const Arguments& arguments, const Registry& registry) {
     const bool of_a_run =
         is_run_checkpoint(output) && (exists || fs::exists(output.parent_path() / "last.safetensors"));
     if (of_a_run || (exists && (is_run_checkpoint(fs::canonical(output)) || !is_whole(output)))) {
-      refuse(fmt::format("{} is not an average that could be made anew; name another file", output.string()));
+      arguments.refuse(fmt::format("{} is not an average that could be made anew; name another file", output.string()));
     }
   }
   const Checkpoint result = average_checkpoints(paths, registry);

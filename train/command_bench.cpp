@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "weft/core/error.h"
 #include "weft/core/flops.h"
 #include "weft/core/suggestion.h"
 #include "weft/core/threads.h"
@@ -154,20 +153,19 @@ int bench(const Arguments& arguments, const Registry& registry) {
   const auto& words = arguments.positional();
   const std::vector<std::string> kinds{"step", "decode", "products"};
   if (words.size() != 2 || std::count(kinds.begin(), kinds.end(), words[0]) == 0) {
-    throw ConfigError(
-        fmt::format("bench: expected step, decode or products, then a configuration{}; see weft bench --help",
-                    words.empty() ? "" : suggestion(words[0], kinds)));
+    arguments.refuse(fmt::format("expected step, decode or products, then a configuration{}",
+                                 words.empty() ? "" : suggestion(words[0], kinds)));
   }
   std::vector<std::string> overrides = arguments.all("set");
   if (arguments.has("lengths")) overrides.push_back("bench.lengths=" + arguments.text("lengths"));
   const Config config = load_config(words[1], overrides);
   use_threads(arguments, config.training.threads);
   if (words[0] == "step") return bench_step_command(config, arguments, registry);
-  if (arguments.has("profile")) throw ConfigError("bench: --profile is for step alone; see weft bench --help");
+  if (arguments.has("profile")) arguments.refuse("--profile is for step alone");
   if (words[0] == "decode") return bench_decode_command(config, arguments, registry);
   for (const char* option : {"export", "rounds"}) {
     if (arguments.has(option)) {
-      throw ConfigError(fmt::format("bench: --{} is for step and decode; see weft bench --help", option));
+      arguments.refuse(fmt::format("--{} is for step and decode", option));
     }
   }
   return bench_products_command(config, arguments);

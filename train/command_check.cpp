@@ -159,9 +159,7 @@ Json to_json(const Report& report) {
 int check(const Arguments& arguments, const Registry& registry) {
   const auto& words = arguments.positional();
   if (words.size() < 2 || words.size() > 3 || words[0] != "layer") {
-    throw ConfigError(
-        "check: expected layer, then the name of a layer, then perhaps a configuration; see weft check "
-        "--help");
+    arguments.refuse("expected layer, then the name of a layer, then perhaps a configuration");
   }
   const std::vector<std::string> slots = slots_to_check(registry, words[1], arguments);
   const std::vector<std::string> overrides = arguments.all("set");

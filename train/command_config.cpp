@@ -1,7 +1,6 @@
 // weft config: configurations as Weft understands them.
 #include <fmt/format.h>
 
-#include "weft/core/error.h"
 #include "weft/core/suggestion.h"
 #include "weft/train/commands.h"
 #include "weft/train/config.h"
@@ -21,8 +20,8 @@ int config(const Arguments& arguments, const Registry& registry) {
     print(config_json(shown));
     return 0;
   }
-  throw ConfigError(fmt::format("config: expected \"show FILE\" or \"docs\"{}; see weft config --help",
-                                words.empty() ? "" : suggestion(words[0], {"show", "docs"})));
+  arguments.refuse(
+      fmt::format("expected \"show FILE\" or \"docs\"{}", words.empty() ? "" : suggestion(words[0], {"show", "docs"})));
 }
 
 }  // namespace

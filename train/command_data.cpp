@@ -23,7 +23,7 @@ namespace {
 void require_without(const Arguments& arguments, const std::string& use, const std::vector<std::string>& options) {
   for (const std::string& option : options) {
     if (arguments.has(option)) {
-      throw ConfigError(fmt::format("data: --{} is not for data {}; see weft data --help", option, use));
+      arguments.refuse(fmt::format("--{} is not for data {}", option, use));
     }
   }
 }
@@ -35,7 +35,7 @@ void print_splits(const std::vector<std::pair<std::string, ParallelText>>& split
   }
 }
 
-int make(const Arguments& arguments) {
+int data_make(const Arguments& arguments) {
   require_without(arguments, "make", {"set", "json", "limit", "threads"});
   const std::string output = arguments.text("output");
   const auto pairs = arguments.has("pairs") ? std::optional<Index>(arguments.whole("pairs", 0, 1)) : std::nullopt;
@@ -46,7 +46,7 @@ int make(const Arguments& arguments) {
   return 0;
 }
 
-int check(const Arguments& arguments, const Registry& registry) {
+int data_check(const Arguments& arguments, const Registry& registry) {
   require_without(arguments, "check", {"output", "pairs", "seed"});
   const Index limit = arguments.whole("limit", 3, 1, 1'000'000);
   const Config config = load_config(arguments.positional()[1], arguments.all("set"));
@@ -58,7 +58,7 @@ int check(const Arguments& arguments, const Registry& registry) {
   return report.problems.empty() ? 0 : 2;
 }
 
-int split(const Arguments& arguments) {
+int data_split(const Arguments& arguments) {
   require_without(arguments, "split", {"json", "limit", "threads", "pairs", "seed"});
   const std::string output = arguments.text("output");
   const Config config = load_config(arguments.positional()[1], arguments.all("set"));
@@ -82,12 +82,11 @@ int split(const Arguments& arguments) {
 
 int data(const Arguments& arguments, const Registry& registry) {
   const auto& words = arguments.positional();
-  if (words.size() == 2 && words[0] == "make") return make(arguments);
-  if (words.size() == 2 && words[0] == "check") return check(arguments, registry);
-  if (words.size() == 2 && words[0] == "split") return split(arguments);
-  throw ConfigError(
-      fmt::format("data: expected \"make TASK\", \"check CONFIG\" or \"split CONFIG\"{}; see weft data --help",
-                  words.empty() ? "" : suggestion(words[0], {"make", "check", "split"})));
+  if (words.size() == 2 && words[0] == "make") return data_make(arguments);
+  if (words.size() == 2 && words[0] == "check") return data_check(arguments, registry);
+  if (words.size() == 2 && words[0] == "split") return data_split(arguments);
+  arguments.refuse(fmt::format("expected \"make TASK\", \"check CONFIG\" or \"split CONFIG\"{}",
+                               words.empty() ? "" : suggestion(words[0], {"make", "check", "split"})));
 }
 
 }  // namespace

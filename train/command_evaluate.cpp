@@ -45,10 +45,10 @@ struct Row {
 
 EvaluationText text_of(const Arguments& arguments, const Checkpoint& checkpoint) {
   if (arguments.has("source") != arguments.has("reference")) {
-    throw ConfigError("evaluate: --source and --reference go together; see weft evaluate --help");
+    arguments.refuse("--source and --reference go together");
   }
   if (arguments.has("source") && arguments.has("split")) {
-    throw ConfigError("evaluate: give --split, or --source and --reference, not both; see weft evaluate --help");
+    arguments.refuse("give --split, or --source and --reference, not both");
   }
   if (!arguments.has("source")) {
     const RunText run_text(checkpoint.model->config().data);
@@ -230,7 +230,7 @@ int evaluate(const Arguments& arguments, const Registry& registry) {
   return 0;
 }
 
-std::vector<Option> options() {
+std::vector<Option> evaluate_options() {
   std::vector<Option> options{
       {"split", "NAME",
        "Text of the checkpoint's own configuration: test (unless given), valid, or another of its toy task."},
@@ -253,7 +253,7 @@ Command evaluate_command() {
            "CHECKPOINT...",
            "Score checkpoints on a text: loss, perplexity and token accuracy of the references, exact match, BLEU and "
            "chrF of the translations.",
-           options(),
+           evaluate_options(),
            {"weft evaluate runs/fr-en/best.safetensors",
             "weft evaluate runs/fr-en/best.safetensors runs/fr-en/last.safetensors --split valid --json",
             "weft evaluate runs/fr-en/best.safetensors --source my.fr --reference my.en --by-length --output out.en"}},

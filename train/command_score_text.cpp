@@ -16,6 +16,8 @@
 namespace weft {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 /// Text and what errors call it.
 struct NamedText {
   std::string name;
@@ -66,7 +68,6 @@ struct Scores {
 };
 
 std::string to_json(const std::vector<NamedText>& hypotheses, const std::vector<Scores>& all, bool by_sentence) {
-  using Json = nlohmann::ordered_json;
   Json json = Json::array();
   for (std::size_t h = 0; h < hypotheses.size(); ++h) {
     Json scores = Json::array();
@@ -131,8 +132,7 @@ std::string to_text(const std::vector<NamedText>& hypotheses, const std::vector<
 
 std::optional<Resampling> resampling_of(const Arguments& arguments, std::size_t hypotheses) {
   if (!arguments.has("paired-bootstrap")) {
-    if (arguments.has("seed"))
-      throw ConfigError("score-text: --seed is for --paired-bootstrap; see weft score-text --help");
+    if (arguments.has("seed")) arguments.refuse("--seed is for --paired-bootstrap");
     return std::nullopt;
   }
   Resampling resampling;
@@ -188,7 +188,7 @@ int score_text(const Arguments& arguments, const Registry&) {
   return 0;
 }
 
-std::vector<Option> options() {
+std::vector<Option> score_text_options() {
   std::vector<Option> options{
       {"hypothesis", "FILE", "Text to score, one sentence a line; standard input unless given. May be repeated."},
       {"reference", "FILE", "What it should be, line by line. May be repeated: then a line may be any of them."}};
@@ -215,7 +215,7 @@ Command score_text_command() {
            "(1 + number of resamples with |difference| - mean |difference| > |real difference|) / (1 + N).\n"
            "The draws are Weft's own, so the last digits differ from sacrebleu's. A hypothesis that counts like the\n"
            "baseline on every line has p-value 1.",
-           options(),
+           score_text_options(),
            {"weft score-text --hypothesis out.en --reference test.en",
             "weft score-text --hypothesis a.zh --hypothesis b.zh --reference test.zh --tokenizer zh "
             "--paired-bootstrap 1000",

@@ -15,16 +15,10 @@
 namespace weft {
 namespace {
 
-constexpr Index kLargestSeed = 9007199254740991;  // as of the configuration's seeds
-
-[[noreturn]] void refuse(const std::string& problem) {
-  throw ConfigError(fmt::format("translate: {}; see weft translate --help", problem));
-}
-
 /// The value of an option that must be above 0.
 double positive(const Arguments& arguments, const std::string& option, double otherwise, double most) {
   const double value = arguments.number(option, otherwise, most);
-  if (value <= 0) refuse(fmt::format("--{} is \"{}\"; must be above 0", option, arguments.text(option)));
+  if (value <= 0) arguments.refuse(fmt::format("--{} is \"{}\"; must be above 0", option, arguments.text(option)));
   return value;
 }
 
@@ -32,11 +26,11 @@ double positive(const Arguments& arguments, const std::string& option, double ot
 std::optional<SamplingOptions> sampling_options(const Arguments& arguments) {
   if (!arguments.has("sample")) {
     for (const char* option : {"temperature", "top-k", "top-p", "seed"}) {
-      if (arguments.has(option)) refuse(fmt::format("--{} goes with --sample", option));
+      if (arguments.has(option)) arguments.refuse(fmt::format("--{} goes with --sample", option));
     }
     return std::nullopt;
   }
-  if (arguments.has("beam")) refuse("--beam searches and --sample draws; give one of the two");
+  if (arguments.has("beam")) arguments.refuse("--beam searches and --sample draws; give one of the two");
   return SamplingOptions{.temperature = positive(arguments, "temperature", 1, 1000),
                          .top_k = arguments.whole("top-k", 0, 0),
                          .top_p = positive(arguments, "top-p", 1, 1),
@@ -57,11 +51,11 @@ TranslateOptions translate_options(const Arguments& arguments, const DecodingCon
   search.no_repeat_ngram = arguments.whole("no-repeat-ngram", decoding.no_repeat_ngram, 0);
   search.allow_unknown = decoding.replace_unknown || arguments.has("replace-unknown");
   if (!options.sampling && search.n_best > search.beam) {
-    throw ConfigError(fmt::format("--n-best {} is more than the {} hypotheses of the beam; raise --beam", search.n_best,
-                                  search.beam));
+    arguments.refuse(fmt::format("--n-best {} is more than the {} hypotheses of the beam; raise --beam", search.n_best,
+                                 search.beam));
   }
   if (search.max_length > 0 && search.min_length > search.max_length) {
-    refuse(fmt::format("--min-length {} is more than --max-length {}", search.min_length, search.max_length));
+    arguments.refuse(fmt::format("--min-length {} is more than --max-length {}", search.min_length, search.max_length));
   }
   return options;
 }

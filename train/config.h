@@ -15,6 +15,8 @@
 
 namespace weft {
 
+inline constexpr Index kLargestSeed = 9007199254740991;  ///< 2^53 - 1: exact in every JSON reader
+
 /// Where the text comes from and how it is cut into tokens.
 struct DataConfig {
   std::string task;

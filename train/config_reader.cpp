@@ -46,7 +46,7 @@ constexpr std::size_t kMemberLevels = 2;  // an array of objects
 
 /// Takes the parser's events and keeps what a configuration needs: the root and two levels below it, and the members of
 /// arrays and objects there.
-class Handler : public nlohmann::json_sax<nlohmann::json> {
+class ValueReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool parse(std::string_view text) {
     read_ = counted_ = begin_ = text.data();
@@ -205,7 +205,7 @@ std::vector<ConfigEntry> read_config_entries(std::string_view text, std::string_
   const auto zero = text.find('\0');
   if (zero != std::string_view::npos)  // the parser would stop there without a word
     throw_at(name, text, zero, "a zero byte; save the file as UTF-8");
-  Handler handler;
+  ValueReader handler;
   if (!handler.parse(text)) {
     if (!handler.limit.empty())
       throw_at(name, text, handler.error_position, handler.limit + "; is it a configuration?");
@@ -223,7 +223,7 @@ std::vector<ConfigEntry> read_config_entries(std::string_view text, std::string_
 }
 
 std::optional<FoundValue> read_json_value(std::string_view text) {
-  Handler handler;
+  ValueReader handler;
   if (text.size() > kMostConfigBytes || text.find('\0') != std::string_view::npos || !handler.parse(text)) {
     return std::nullopt;
   }

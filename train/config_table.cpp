@@ -12,8 +12,6 @@
 namespace weft {
 namespace {
 
-constexpr double kLargestSeed = 9007199254740991;  // 2^53 - 1: exact in every JSON reader
-
 /// Adds the rows of one section to a table.
 template <class Section>
 class Rows {

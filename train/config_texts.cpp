@@ -12,9 +12,9 @@ namespace {
 
 constexpr Index kLastColumn = 1000;
 constexpr std::size_t kMostTexts = 10'000;
-const std::vector<std::string> kNames = {"source", "target", "tsv", "source_column", "target_column"};
+const std::vector<std::string> kTextKeys = {"source", "target", "tsv", "source_column", "target_column"};
 
-std::string quoted(const std::string& text) {
+std::string json_quoted(const std::string& text) {
   if (const auto shown = json_string(text)) return *shown;
   throw ConfigError(fmt::format("a configuration's text is not UTF-8: {}", text));
 }
@@ -45,7 +45,7 @@ class TextReader {
         columns = true;
         column(member, name == "source_column" ? files.source_column : files.target_column);
       } else {
-        const std::string meant = suggestion(name, kNames);
+        const std::string meant = suggestion(name, kTextKeys);
         problem(
             "." + name,
             "is not a known key" +
@@ -122,10 +122,10 @@ std::string show_text_list(const std::vector<TextFiles>& texts) {
   std::string shown;
   for (const TextFiles& files : texts) {
     shown += shown.empty() ? "" : ", ";
-    shown += files.tsv.empty()
-                 ? fmt::format(R"({{"source": {}, "target": {}}})", quoted(files.source), quoted(files.target))
-                 : fmt::format(R"({{"tsv": {}, "source_column": {}, "target_column": {}}})", quoted(files.tsv),
-                               files.source_column, files.target_column);
+    shown += files.tsv.empty() ? fmt::format(R"({{"source": {}, "target": {}}})", json_quoted(files.source),
+                                             json_quoted(files.target))
+                               : fmt::format(R"({{"tsv": {}, "source_column": {}, "target_column": {}}})",
+                                             json_quoted(files.tsv), files.source_column, files.target_column);
   }
   return "[" + shown + "]";
 }

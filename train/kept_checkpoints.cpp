@@ -19,18 +19,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kBegin = "step-", kEnd = ".safetensors";
+constexpr std::string_view kNameBegin = "step-", kNameEnd = ".safetensors";
 
 /// The step that a file name stands for, whatever follows the ending; nothing for other files.
 std::optional<Index> step_of(std::string_view name) {
-  if (!name.starts_with(kBegin)) return std::nullopt;
+  if (!name.starts_with(kNameBegin)) return std::nullopt;
   Index step = 0;
   const char* const last = name.data() + name.size();
-  const auto [end, error] = std::from_chars(name.data() + kBegin.size(), last, step);
+  const auto [end, error] = std::from_chars(name.data() + kNameBegin.size(), last, step);
   const std::string_view rest(end, static_cast<std::size_t>(last - end));
   // What from_chars reads in more than one way is not ours: "step-007".
-  if (error != std::errc() || step < 0 || !rest.starts_with(kEnd) ||
-      !name.substr(kBegin.size()).starts_with(fmt::to_string(step)))
+  if (error != std::errc() || step < 0 || !rest.starts_with(kNameEnd) ||
+      !name.substr(kNameBegin.size()).starts_with(fmt::to_string(step)))
     return std::nullopt;
   return step;
 }
@@ -38,7 +38,7 @@ std::optional<Index> step_of(std::string_view name) {
 }  // namespace
 
 fs::path step_checkpoint(const fs::path& folder, Index step) {
-  return folder / fmt::format("{}{}{}", kBegin, step, kEnd);
+  return folder / fmt::format("{}{}{}", kNameBegin, step, kNameEnd);
 }
 
 std::set<Index> kept_steps(std::span<const ValidationEntry> validations, const TrainingConfig& training) {

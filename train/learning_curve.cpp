@@ -15,25 +15,26 @@
 namespace weft {
 namespace {
 
-constexpr double kMargin = 28, kHeader = 64, kGap = 64, kLeft = 48;  // kLeft: room for the numbers of an axis
+constexpr double kTitleHeight = 64, kPanelGap = 64, kLeft = 48;  // kLeft: room for the numbers of an axis
 constexpr double kPanelWidth = 400, kPanelHeight = 260, kBelow = 46, kLegendRow = 20;
-constexpr double kLeastWidth = 1e-300;    // of an axis; of less no tenth can be told
+constexpr double kLeastSpan = 1e-300;     // of an axis; of less no tenth can be told
 constexpr std::size_t kMostPoints = 300;  // of a curve; more are averaged
 constexpr std::array<std::string_view, 6> kColours = {"#1f527c", "#c2562d", "#3c8f5f", "#8a4f9e", "#b8860b", "#4a4a4a"};
 
 /// A metric of validations: its name in configs, how it is called, and the factor to the unit that is shown.
-struct Metric {
+struct PlottedMetric {
   std::string_view name, title;
   double ValidationEntry::*value;
   double factor;
 };
 
-const std::array<Metric, 6> kMetrics = {{{"bleu", "BLEU", &ValidationEntry::bleu, 1},
-                                         {"chrf", "chrF", &ValidationEntry::chrf, 1},
-                                         {"loss", "loss", &ValidationEntry::loss, 1},
-                                         {"perplexity", "perplexity", &ValidationEntry::perplexity, 1},
-                                         {"token_accuracy", "token accuracy", &ValidationEntry::token_accuracy, 100},
-                                         {"exact_match", "exact match", &ValidationEntry::exact_match, 100}}};
+const std::array<PlottedMetric, 6> kMetrics = {
+    {{"bleu", "BLEU", &ValidationEntry::bleu, 1},
+     {"chrf", "chrF", &ValidationEntry::chrf, 1},
+     {"loss", "loss", &ValidationEntry::loss, 1},
+     {"perplexity", "perplexity", &ValidationEntry::perplexity, 1},
+     {"token_accuracy", "token accuracy", &ValidationEntry::token_accuracy, 100},
+     {"exact_match", "exact match", &ValidationEntry::exact_match, 100}}};
 
 struct Point {
   double x, y;
@@ -54,7 +55,7 @@ bool can_be_drawn(double value) { return std::abs(value) < 1e300; }
 
 /// A range of an axis, with something to show even for a single value, and for values so close together that the numbers
 /// of the axis could not tell them apart: ticks of less than the last digit of a value would never come to an end.
-struct Range {
+struct AxisRange {
   double low = INFINITY, high = -INFINITY;
 
   void add(double value) {
@@ -64,7 +65,7 @@ struct Range {
   void widen() {
     if (!(low <= high)) *this = {0, 1};
     const double size = std::max(std::abs(low), std::abs(high));
-    const bool apart = high - low > std::max(size * 1e-6, kLeastWidth);
+    const bool apart = high - low > std::max(size * 1e-6, kLeastSpan);
     const double room = apart ? (high - low) * 0.05 : std::max(size * 0.1, 0.5);
     low -= room;
     high += room;
@@ -105,7 +106,7 @@ struct Drawn {
   bool dots;
 };
 
-class Picture {
+class CurvePicture {
  public:
   template <class... Args>
   void put(const char* format, const Args&... args) {
@@ -115,7 +116,7 @@ class Picture {
   /// One panel with its axes.
   void panel(double left, double top, std::string_view title, std::string_view below,
              const std::vector<Drawn>& curves) {
-    Range x, y;
+    AxisRange x, y;
     x.add(0);
     for (const Drawn& drawn : curves) {
       for (const Point& p : drawn.curve) {
@@ -123,7 +124,7 @@ class Picture {
         y.add(p.y);
       }
     }
-    if (x.high < kLeastWidth) x.high = 1;
+    if (x.high < kLeastSpan) x.high = 1;
     y.widen();
     const auto at_x = [&](double value) { return left + (value - x.low) / (x.high - x.low) * kPanelWidth; };
     const auto at_y = [&](double value) {
@@ -167,13 +168,13 @@ class Picture {
 
 std::vector<std::string> curve_metrics() {
   std::vector<std::string> names;
-  for (const Metric& metric : kMetrics) names.emplace_back(metric.name);
+  for (const PlottedMetric& metric : kMetrics) names.emplace_back(metric.name);
   return names;
 }
 
 std::string learning_curve_svg(const std::vector<CurveRun>& runs, const CurveOptions& options) {
   const auto metric =
-      std::find_if(kMetrics.begin(), kMetrics.end(), [&](const Metric& m) { return m.name == options.metric; });
+      std::find_if(kMetrics.begin(), kMetrics.end(), [&](const PlottedMetric& m) { return m.name == options.metric; });
   if (metric == kMetrics.end()) {
     throw ConfigError(
         fmt::format("\"{}\" is no metric of the log; take {}", options.metric, fmt::join(curve_metrics(), ", ")));
@@ -208,21 +209,21 @@ std::string learning_curve_svg(const std::vector<CurveRun>& runs, const CurveOpt
     losses.push_back({std::move(validated), colour, true});
     scores.push_back({std::move(scored), colour, true});
   }
-  const double width = 2 * kMargin + 2 * (kLeft + kPanelWidth) + kGap - kLeft;
-  const double top = kMargin + kHeader, legend_top = top + kPanelHeight + kBelow;
-  const double height = legend_top + kLegendRow * static_cast<double>(runs.size()) + kMargin;
-  Picture picture;
+  const double width = 2 * svg::kMargin + 2 * (kLeft + kPanelWidth) + kPanelGap - kLeft;
+  const double top = svg::kMargin + kTitleHeight, legend_top = top + kPanelHeight + kBelow;
+  const double height = legend_top + kLegendRow * static_cast<double>(runs.size()) + svg::kMargin;
+  CurvePicture picture;
   picture.put(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
       "role=\"img\" aria-label=\"{2}\" font-family=\"system-ui, sans-serif\">\n"
       "<rect width=\"{0:.0f}\" height=\"{1:.0f}\" rx=\"14\" fill=\"{3}\" stroke=\"{4}\"/>\n",
       width, height, escape_xml(options.title), svg::kPaper, svg::kLine);
-  picture.put("<text x=\"{}\" y=\"{}\" font-size=\"20\" font-weight=\"600\" fill=\"{}\">{}</text>\n", kMargin,
-              kMargin + 18, svg::kInk, escape_xml(clip_text(options.title, 80)));
+  picture.put("<text x=\"{}\" y=\"{}\" font-size=\"20\" font-weight=\"600\" fill=\"{}\">{}</text>\n", svg::kMargin,
+              svg::kMargin + 18, svg::kInk, escape_xml(clip_text(options.title, 80)));
   const std::string_view below = options.by_time ? "minutes of training" : "updates";
-  picture.panel(kMargin + kLeft, top, "loss: training (thin), validation (dots)", below, losses);
-  picture.panel(kMargin + kLeft + kPanelWidth + kGap, top,
+  picture.panel(svg::kMargin + kLeft, top, "loss: training (thin), validation (dots)", below, losses);
+  picture.panel(svg::kMargin + kLeft + kPanelWidth + kPanelGap, top,
                 fmt::format("{} of the validations{}", metric->title, metric->factor == 100 ? ", %" : ""), below,
                 scores);
   for (std::size_t r = 0; r < legend.size(); ++r) {
@@ -230,7 +231,7 @@ std::string learning_curve_svg(const std::vector<CurveRun>& runs, const CurveOpt
     picture.put(
         "<path d=\"M{} {}h22\" stroke=\"{}\" stroke-width=\"3\"/>\n<text x=\"{}\" y=\"{}\" font-size=\"12\" "
         "fill=\"{}\">{}</text>\n",
-        kMargin + kLeft, y + 10, kColours[r % kColours.size()], kMargin + kLeft + 30, y + 14, svg::kInk,
+        svg::kMargin + kLeft, y + 10, kColours[r % kColours.size()], svg::kMargin + kLeft + 30, y + 14, svg::kInk,
         escape_xml(clip_text(legend[r], 110)));
   }
   picture.put("</svg>\n");

@@ -9,7 +9,7 @@ namespace weft {
 namespace {
 
 /// A word as a shell takes it.
-std::string quoted(const std::string& word) {
+std::string shell_quoted(const std::string& word) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::strchr("_-+=./,:", c) != nullptr;
@@ -23,9 +23,9 @@ std::string quoted(const std::string& word) {
 }  // namespace
 
 std::string same_command(const Arguments& arguments) {
-  std::string text = "weft train " + quoted(arguments.only_positional());
+  std::string text = "weft train " + shell_quoted(arguments.only_positional());
   for (const char* option : {"set", "minutes", "from", "run", "threads"}) {
-    for (const std::string& value : arguments.all(option)) text += fmt::format(" --{} {}", option, quoted(value));
+    for (const std::string& value : arguments.all(option)) text += fmt::format(" --{} {}", option, shell_quoted(value));
   }
   return text;
 }

@@ -13,23 +13,17 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kNames[] = {"13a", "none", "char", "zh"};  // in the order of BleuTokenizer
-
-struct Range {
-  char32_t first, last;
-};
+constexpr std::string_view kTokenizers[] = {"13a", "none", "char", "zh"};  // in the order of BleuTokenizer
 
 // What sacreBLEU's zh tokenizer takes for Chinese. Its table means to hold two planes above U+FFFF, but as
 // written these compare as U+2001 to U+2A6D, General Punctuation included, and characters above U+FFFF belong
 // to no range. Equal scores are worth more than a better table.
-constexpr Range kChinese[] = {{0x2001, 0x2A6D}, {0x2E80, 0x2FDF}, {0x2FF0, 0x303F}, {0x3100, 0x312F}, {0x31A0, 0x31EF},
-                              {0x3200, 0x4DB5}, {0x4E00, 0x9FBB}, {0xF900, 0xFA2D}, {0xFA30, 0xFA6A}, {0xFA70, 0xFAD9},
-                              {0xFE10, 0xFE1F}, {0xFE30, 0xFE4F}, {0xFF00, 0xFFEF}};
+constexpr CodePointRange kChinese[] = {{0x2001, 0x2A6D}, {0x2E80, 0x2FDF}, {0x2FF0, 0x303F}, {0x3100, 0x312F},
+                                       {0x31A0, 0x31EF}, {0x3200, 0x4DB5}, {0x4E00, 0x9FBB}, {0xF900, 0xFA2D},
+                                       {0xFA30, 0xFA6A}, {0xFA70, 0xFAD9}, {0xFE10, 0xFE1F}, {0xFE30, 0xFE4F},
+                                       {0xFF00, 0xFFEF}};
 
-bool is_chinese(char32_t value) {
-  return std::any_of(std::begin(kChinese), std::end(kChinese),
-                     [=](Range range) { return value >= range.first && value <= range.last; });
-}
+bool is_chinese(char32_t value) { return in_ranges(kChinese, value); }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_point(char c) { return c == '.' || c == ','; }
@@ -148,15 +142,15 @@ void for_each_code_point(std::string_view line, What what) {
 }  // namespace
 
 BleuTokenizer bleu_tokenizer(std::string_view name) {
-  const auto found = std::find(std::begin(kNames), std::end(kNames), name);
-  if (found == std::end(kNames)) {
+  const auto found = std::find(std::begin(kTokenizers), std::end(kTokenizers), name);
+  if (found == std::end(kTokenizers)) {
     throw ConfigError(fmt::format("\"{}\" is not a tokenizer of BLEU; must be 13a, none, char or zh{}", name,
-                                  suggestion(name, {std::begin(kNames), std::end(kNames)})));
+                                  suggestion(name, {std::begin(kTokenizers), std::end(kTokenizers)})));
   }
-  return static_cast<BleuTokenizer>(found - std::begin(kNames));
+  return static_cast<BleuTokenizer>(found - std::begin(kTokenizers));
 }
 
-std::string_view name_of(BleuTokenizer tokenizer) { return kNames[static_cast<std::size_t>(tokenizer)]; }
+std::string_view name_of(BleuTokenizer tokenizer) { return kTokenizers[static_cast<std::size_t>(tokenizer)]; }
 
 std::vector<std::string> split_words(std::string_view line) {
   std::vector<std::string> words;

@@ -1,4 +1,4 @@
-// What the pictures share: their colours, and text in XML.
+// What the pictures share: their colours and margin, and text in XML.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@ namespace weft {
 
 namespace svg {
 inline constexpr std::string_view kPaper = "#fcfbf8", kInk = "#1d2733", kSoftInk = "#6b7684", kLine = "#e3e0d8";
+inline constexpr double kMargin = 28;  ///< round a picture, in pixels
 }  // namespace svg
 
 /// Escapes text for XML content and attributes. Control characters, which XML forbids, show as their Unicode pictures.
