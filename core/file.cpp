@@ -14,6 +14,7 @@
 #include "weft/core/error.h"
 #include "weft/core/file_calls.h"
 #include "weft/core/folder.h"
+#include "weft/core/temporary.h"
 
 namespace weft {
 namespace {
@@ -22,20 +23,16 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kBufferBytes = 1 << 16;
 
-/// Calls again while a signal interrupts. Not for close, after which the descriptor is gone whatever it
-/// returns.
-template <class Call>
-auto uninterrupted(Call call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
-
 std::string reason(int error) { return std::generic_category().message(error); }
 
 [[noreturn]] void fail_reading(const fs::path& path, int error) {
   const char* mend = "check the disk";
   if (error == ENOENT || error == ENOTDIR) mend = "check the path";
+  if (const fs::path target = error == ENOENT ? lost_target(path) : ""; !target.empty()) {
+    throw DataError(
+        fmt::format("{}: cannot be read: is a link to {}, which leads to nothing; put that back, or mend the link",
+                    path.string(), target.string()));
+  }
   if (error == EISDIR) mend = "name a file in it";
   if (error == EACCES || error == EPERM) mend = "ask for the right to read it";
   throw DataError(fmt::format("{}: cannot be read: {}; {}", path.string(), reason(error), mend));
@@ -53,6 +50,7 @@ std::string reason(int error) { return std::generic_category().message(error); }
 /// A file descriptor that is closed at the end, errors or not.
 class Descriptor {
  public:
+  explicit Descriptor(int file) : file_(file) {}
   Descriptor(const fs::path& path, int flags)
       : file_(uninterrupted([&] { return file_calls().open(path.c_str(), flags | O_CLOEXEC, 0666); })) {}
   Descriptor(const Descriptor&) = delete;
@@ -65,19 +63,6 @@ class Descriptor {
 
  private:
   int file_;
-};
-
-/// A file that is removed at the end. If it was renamed by then, nothing of its name is left to remove. Takes no memory,
-/// which could fail after the file was made.
-class Temporary {
- public:
-  explicit Temporary(const fs::path& path) : path_(path) {}
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
-  ~Temporary() { file_calls().unlink(path_.c_str()); }
-
- private:
-  const fs::path& path_;
 };
 
 void write_all(int file, const fs::path& path, std::string_view bytes) {
@@ -192,9 +177,9 @@ void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> 
   if (folder.get() < 0) fail_writing(path, "open folder", errno);
 
   const fs::path beside = fmt::format("{}.{}.tmp", target.string(), ::getpid());
-  Descriptor file(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
-  if (file.get() < 0) fail_writing(path, "open", errno);
   const Temporary temporary(beside);
+  Descriptor file(temporary.file());
+  if (file.get() < 0) fail_writing(path, "open", errno);
   if (replaces) ::fchmod(file.get(), before.st_mode & 0777);  // one that was kept from others' eyes stays so
 
   FileWriter writer(path, file.get());
@@ -229,13 +214,9 @@ void AppendedFile::write(std::string_view text) { write_all(file_, path_, text);
 
 void remove_leftovers(const fs::path& path) {
   const fs::path target = file_behind(path);
-  const std::string stem = target.filename().string() + ".";
-  const std::string_view suffix = ".tmp";
   const fs::path parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
   for (const std::string& name : names_in(parent)) {
-    if (name.size() <= stem.size() + suffix.size() || !name.starts_with(stem) || !name.ends_with(suffix)) continue;
-    const auto digits = std::string_view(name).substr(stem.size(), name.size() - stem.size() - suffix.size());
-    if (digits.find_first_not_of("0123456789") == digits.npos) file_calls().unlink((parent / name).c_str());
+    if (file_of_temporary(name) == target.filename().string()) file_calls().unlink((parent / name).c_str());
   }
 }
 

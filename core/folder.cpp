@@ -20,10 +20,20 @@ namespace {
 
 }  // namespace
 
+std::filesystem::path lost_target(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) return {};
+  return std::filesystem::read_symlink(path, error);  // empty where there is no link
+}
+
 bool is_there(const std::filesystem::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) return true;
   if (errno != ENOENT && errno != ENOTDIR) fail_looking(path, errno);  // ENOTDIR: a path below a file
+  if (const std::filesystem::path target = lost_target(path); !target.empty()) {
+    throw DataError(fmt::format("{}: is a link to {}, which leads to nothing; put that back, or remove the link",
+                                path.string(), target.string()));
+  }
   return false;
 }
 

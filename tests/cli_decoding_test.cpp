@@ -1,10 +1,12 @@
 // weft translate's ways to decode, and the files that it writes beside the translation.
 #include <sys/stat.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "cli_stream.h"
+#include "weft/train/checkpoint.h"
 
 using namespace weft::cli;
 using weft::bytes_of;
@@ -50,6 +52,51 @@ TEST_CASE("--output takes a device, a pipe or a descriptor, which are written at
   put("one.txt", "a b\n");
   CHECK(wait_for(start(translate({"--input", "one.txt", "--output", "/dev/stdout"}), in, appended, errors)) == 0);
   CHECK(bytes_of("log") == "before\n" + plain[0] + "\n");
+}
+
+TEST_CASE("a signal ends a translation without a trace of what was half written") {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    trained();
+    const auto before = everything();
+    Stream stream({"--output", "half", "--alignment", "half.links"});
+    const std::string pid = "." + std::to_string(stream.child) + ".tmp";
+    for (int i = 0; i < 10'000 && !(fs::exists("half" + pid) && fs::exists("half.links" + pid)); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK(everything().size() == before.size() + 2);
+    ::kill(stream.child, signal);
+    CHECK(wait_for(stream.child) == -signal);
+    CHECK(everything() == before);
+  }
+}
+
+TEST_CASE("a pipe that nobody reads is given up") {
+  REQUIRE(::mkfifo("unread", 0600) == 0);
+  check_refused(translate({"--output", "unread"}), {"unread: is a pipe that nobody reads; start its reader first"});
+}
+
+TEST_CASE("a model that diverged is named, also among others") {
+  const auto good = weft::load_checkpoint(trained(), weft::standard_layers());
+  weft::Tensor values = good.model->parameters().values();
+  std::fill(values.values().begin(), values.values().end(), std::numeric_limits<weft::real>::max());
+  weft::save_checkpoint("wild.safetensors", *good.model, good.state, nullptr);
+  put("in.txt", "a b\n");
+  const auto check_named = [](const Words& words) {
+    CAPTURE(words);
+    const Outcome outcome = run_weft(words);
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 1);
+    CHECK(
+        outcome.err.starts_with("weft: wild.safetensors: the model's output is not a number; the checkpoint is from"));
+    CHECK(lines_of(outcome.err).size() == 1);
+  };
+  const Words text{"--source", "in.txt", "--target", "in.txt"};
+  check_named({"translate", "wild.safetensors", "--input", "in.txt"});
+  check_named({"translate", "wild.safetensors", "--input", "in.txt", "--sample"});
+  check_named({"translate", trained(), "wild.safetensors", "--input", "in.txt"});
+  check_named(Words{"score", "wild.safetensors"} + text);
+  check_named(Words{"score", trained(), "wild.safetensors"} + text);
+  check_named({"evaluate", "wild.safetensors", "--source", "in.txt", "--reference", "in.txt"});
 }
 
 TEST_CASE("what is read is not replaced, and two outputs are two files") {

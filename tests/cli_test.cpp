@@ -227,6 +227,31 @@ TEST_CASE("a checkpoint that is missing, a folder, cut, altered or something els
   CHECK(bytes_of("damaged/last.safetensors") == altered);
 }
 
+TEST_CASE("a link that leads to nothing is called that, and not a missing file") {
+  trained();
+  fs::create_directory("linked");
+  fs::create_symlink("gone", "linked/last.safetensors");
+  const std::string lost = "linked/last.safetensors: ", why = "is a link to gone, which leads to nothing";
+  check_refused({"train", "tiny.json", "--run", "linked"}, {lost + why});
+  for (const char* verb : {"evaluate", "translate", "inspect"}) {
+    check_refused({verb, "linked/last.safetensors"}, {lost, why});
+  }
+}
+
+TEST_CASE("a message is one line, whatever the names hold") {
+  trained();
+  check_refused({"inspect", "a\nb"}, {"weft: a\\nb: cannot be read"});
+  check_refused({"train", "a\nb"}, {"weft: a\\nb: "});
+  check_refused({"a\nb"}, {"\"a\\nb\" is not a verb"});
+  check_refused({"translate", trained(), "--output", "a\nb/\x1B[2J"}, {"--output a\\nb/\\x1B[2J: there is no folder"});
+  put("a\nb.json", R"({"data": {"task": "no"}, "model": {"heads": 0}})");  // several problems
+  check_refused({"train", "a\nb.json"}, {"a\\nb.json:1: data.task", "\\na\\nb.json:1: model.heads"});
+  put("a\nb.txt", "\xFF\n");
+  const Outcome outcome = run_weft({"translate", trained(), "--input", "a\nb.txt"});
+  CHECK(lines_of(outcome.err).size() == 1);
+  CHECK(outcome.err.starts_with("weft: warning: a\\nb.txt: 1 bytes in lines 1 to 1"));
+}
+
 TEST_CASE("a closed or full standard output ends every verb with a message and a failure") {
   for (const Words& words : {Words{"--help"}, {"inspect", trained()}, {"evaluate", trained()}, {"config", "docs"}}) {
     const Outcome outcome = run_weft(words, "", {}, "/dev/full");

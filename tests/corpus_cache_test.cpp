@@ -2,6 +2,9 @@
 #include "weft/data/corpus_cache.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <fstream>
@@ -65,6 +68,24 @@ TEST_CASE("a corpus that was moved away is not saved") {
   corpus.corpus = {};
   CHECK_THROWS_SAYING(save_corpus(folder / "a", 7, corpus), "not the one of its report", Error);
   CHECK_FALSE(std::filesystem::exists(folder / "a"));
+}
+
+TEST_CASE("saving removes what killed processes left of other files of its kind, and nothing else") {
+  const TemporaryFolder folder;
+  const std::string key = "0123456789abcdef", other = "fedcba9876543210";
+  const std::string left[] = {key + ".corpus.12.tmp", other + ".corpus.345.tmp"};
+  const std::string kept[] = {other + ".corpus",       other + ".corpus.tmp",
+                              other + ".other.12.tmp", other.substr(1) + ".corpus.12.tmp",
+                              "a.corpus.12.tmp",       other + ".corpus.77.tmp"};
+  for (const auto& name : left) put(folder / name, name);
+  for (const auto& name : kept) put(folder / name, name);
+  const int living = ::open((folder / kept[5]).c_str(), O_WRONLY | O_CLOEXEC);
+  REQUIRE(::flock(living, LOCK_EX) == 0);  // as the process that writes it does
+  save_corpus(folder / (key + ".corpus"), 7, small(3));
+  CHECK(load_corpus(folder / (key + ".corpus"), 7).corpus.has_value());
+  for (const auto& name : left) CHECK_MESSAGE(!std::filesystem::exists(folder / name), name);
+  for (const auto& name : kept) CHECK_MESSAGE(bytes_of(folder / name) == name, name);
+  ::close(living);
 }
 
 TEST_CASE("a file that is missing is no problem; one that is cut, altered or another is, in words") {

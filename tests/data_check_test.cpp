@@ -1,4 +1,6 @@
 // weft data check through the real program: every planted fault is found, at its place, whatever else is wrong.
+#include <sys/stat.h>
+
 #include <nlohmann/json.hpp>
 
 #include "cli.h"
@@ -327,6 +329,22 @@ TEST_CASE("held-out pairs are reported as training would take them") {
   const auto many = check(words + Words{"--set", "data.hold_out_test=400"});
   CHECK(many.code == 2);
   CHECK(contains(many.json["problems"].dump(), "ask for 430 pairs"));
+}
+
+TEST_CASE("a pipe, which gives its text but once, is refused for that reason, as training does") {
+  trained();
+  REQUIRE(::mkfifo("text", 0600) == 0);
+  const Descriptor pipe("text", O_RDWR);
+  const std::string text = bytes_of("train.src");
+  REQUIRE(::write(pipe, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  for (const char* key : {"data.train_source=", "data.valid_target="}) {
+    for (const std::string name : {"text", "/dev/null"}) {
+      check_refused({"data", "check", "tiny.json", "--set", key + name},
+                    {name + ": is not a regular file, but", "more than once; copy it to one"});
+    }
+  }
+  check_refused({"train", "tiny.json", "--run", "piped", "--set", "data.train_source=text"},
+                {"text: is not a regular file, but", "more than once; copy it to one"});
 }
 
 TEST_CASE("a toy task passes; wrong words are refused") {

@@ -1,6 +1,7 @@
 #include "weft/core/file.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,8 @@
 #include "throws.h"
 #include "weft/core/error.h"
 #include "weft/core/file_calls.h"
+#include "weft/core/folder.h"
+#include "weft/core/temporary.h"
 
 using namespace weft;
 namespace fs = std::filesystem;
@@ -182,6 +185,53 @@ TEST_CASE("remove_leftovers leaves other files alone") {
   CHECK_FALSE(fs::exists(sandbox / "b.12.tmp"));
 }
 
+TEST_CASE("what killed processes left is removed, but not what a living one writes") {
+  const Sandbox sandbox;
+  for (const char* name : {"a.12.tmp", "b.12.tmp", "a.1x.tmp", ".12.tmp"}) put(sandbox / name, name);
+  const auto is_a = [](std::string_view name) { return name == "a"; };
+  write_file_atomically(sandbox / "a", [&](FileWriter& writer) {
+    CHECK(sandbox.files() == 5);
+    remove_dead_temporaries(sandbox.path(), is_a);
+    CHECK(sandbox.files() == 4);
+    CHECK_FALSE(fs::exists(sandbox / "a.12.tmp"));
+    writer.write("whole");
+  });
+  CHECK(bytes_of(sandbox / "a") == "whole");
+  remove_dead_temporaries(sandbox.path(), is_a);
+  remove_dead_temporaries(sandbox / "none", is_a);
+  CHECK(sandbox.files() == 4);
+
+  // One that somebody removes before it is locked is made again.
+  real_calls = sandbox.calls();
+  call_count = 0;
+  file_calls().open = [](const char* path, int flags, mode_t mode) {
+    const int file = real_calls.open(path, flags, mode);
+    if ((flags & O_CREAT) != 0 && call_count++ == 0) ::unlink(path);
+    return file;
+  };
+  write_file(sandbox / "a", "again");
+  CHECK(call_count == 2);
+  CHECK(bytes_of(sandbox / "a") == "again");
+}
+
+TEST_CASE("a signal's handler can remove what is being written, as deep as it is nested") {
+  const Sandbox sandbox;
+  const pid_t child = fork();
+  if (child == 0) {
+    write_file_atomically(sandbox / "a", [&](FileWriter&) {
+      write_file(sandbox / "b", "done");
+      write_file_atomically(sandbox / "c", [&](FileWriter&) {
+        remove_temporaries();
+        _exit(sandbox.files() == 1 ? 0 : 1);
+      });
+    });
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(bytes_of(sandbox / "b") == "done");
+}
+
 TEST_CASE("an exception of the callback passes through and leaves the old file") {
   const Sandbox sandbox;
   write_file(sandbox / "a", "old");
@@ -210,6 +260,10 @@ TEST_CASE("links are followed, devices and folders refused, missing things named
 
   CHECK_THROWS_SAYING(read_file(sandbox / "none"), "none: cannot be read: No such file", Error);
   CHECK_THROWS_SAYING(read_file(sandbox / "folder"), "folder: cannot be read: Is a directory", Error);
+  fs::create_symlink("gone", sandbox / "lost");
+  CHECK_THROWS_SAYING(read_file(sandbox / "lost"), "lost: cannot be read: is a link to gone, which", DataError);
+  CHECK_THROWS_SAYING(is_there(sandbox / "lost"), "lost: is a link to gone, which leads to nothing", DataError);
+  CHECK_FALSE(is_there(sandbox / "none"));
   CHECK_THROWS_AS(InputFile(sandbox / "folder"), DataError);
   CHECK_THROWS_AS(InputFile("/dev/null"), DataError);
 }

@@ -55,6 +55,14 @@ TEST_CASE("width of text, and clipping to it") {
   CHECK(clip_text("abc", 0) == "");
 }
 
+TEST_CASE("control characters show, and nothing else changes") {
+  CHECK(show_controls("") == "");
+  CHECK(show_controls("caf\u00e9 \"a\\b\" \xFF") == "caf\u00e9 \"a\\b\" \xFF");
+  CHECK(show_controls("a\nb\r\tc\x1B[2J\x7F") == "a\\nb\\r\\tc\\x1B[2J\\x7F");
+  CHECK(show_controls(std::string("\0\u0085\u009B", 5)) == "\\x00\\x85\\x9B");
+  CHECK(show_controls("a\u2028b\u2029") == "a\\u2028b\\u2029");
+}
+
 TEST_CASE("code points, and what is none") {
   const auto first = [](std::string_view text) { return take_code_point(text); };
   CHECK(first("a") == U'a');

@@ -1,8 +1,16 @@
 // Runs that fit into a given time.
 #include "weft/train/time_budget.h"
 
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
 #include "cli.h"
 #include "session.h"
+#include "throws.h"
+#include "weft/train/run_folder.h"
+#include "weft/train/spent_time.h"
 
 using namespace weft;
 using namespace weft::cli;
@@ -65,6 +73,105 @@ TEST_CASE(
   CHECK(bytes_of(enough / "last.safetensors") == bytes_of(plain / "last.safetensors"));
 }
 
+TEST_CASE("a time budget counts all that was done before, though no line of the log tells of it") {
+  const Config config = tiny_config({"training.log_every=1000", "training.steps=2000"});
+  const TemporaryFolder folder;
+  const fs::path file = folder / kSpentFile;
+  const auto spoil = [&] { std::fstream(file, std::ios::in | std::ios::out) << "x"; };  // the file that is open stays
+  {
+    Session session(folder.path(), config);
+    session.trainer().end_within(1e6, 0, 1000);
+    CHECK(read_spent_seconds(file) >= 1000);  // the start
+    spoil();
+    CHECK(read_spent_seconds(file) == 0);
+    CHECK(session.one_update() == TrainingEnd::kStopped);
+    CHECK(read_spent_seconds(file) >= 1000);  // what a kill leaves
+    spoil();
+  }
+  CHECK(read_spent_seconds(file) >= 1000);  // what any other end does
+  CHECK(bytes_of(folder / "log.jsonl").empty());
+  {
+    Session session(folder.path(), config);
+    session.trainer().end_within(1500, 0, 600);  // 1000 then, 600 now
+    CHECK(session.trainer().elapsed_seconds() >= 1600);
+    CHECK(session.finish() == TrainingEnd::kOutOfTime);
+    CHECK(session.trainer().state().step == 2);
+  }
+  CHECK(read_spent_seconds(file) >= 1600);
+  clean_run_folder(folder.path(), {}, true);
+  CHECK_FALSE(fs::exists(file));
+}
+
+TEST_CASE("a run that begins has spent nothing, whatever one that was killed before its first checkpoint left") {
+  const TemporaryFolder folder;
+  folder.write(kSpentFile, "1e9\n");
+  Session session(folder.path(), tiny_config());
+  session.trainer().end_within(1e6, 1);
+  CHECK(session.trainer().elapsed_seconds() < 1e6);
+  CHECK(session.finish() == TrainingEnd::kDone);
+}
+
+TEST_CASE("a file of seconds that says none counts for nothing") {
+  const TemporaryFolder folder;
+  const auto read = [&](const char* text) { return read_spent_seconds(folder.write("file", text)); };
+  CHECK(read_spent_seconds(folder / "none") == 0);
+  CHECK(read("000000000012.500\n") == 12.5);
+  CHECK(read("12.5\nmore") == 12.5);
+  for (const char* const text : {"", "\n", "12.5", "12.5 \n", "-3\n", "nan\n", "inf\n", "1e999\n", "soon\n"}) {
+    CAPTURE(text);
+    CHECK(read(text) == 0);
+  }
+  CHECK_THROWS_SAYING(read_spent_seconds(folder.path()), folder.path().string(), Error);
+  CHECK_THROWS_SAYING(SpentTime(folder / "none" / "file"), "cannot be written: No such file", Error);
+}
+
+TEST_CASE("the time that is left is never said to be more than the budget has") {
+  const Config config = tiny_config({"training.log_every=1", "training.steps=2000"});
+  const auto model = tiny_model(config);
+  const TemporaryFolder folder;
+  std::FILE* const out = std::fopen((folder / "out").c_str(), "w");
+  REQUIRE(out != nullptr);
+  {
+    Progress progress(out, false, 1);
+    Trainer trainer(*model, {}, tiny_data(*model, letters(60, 5), letters(10, 6)), folder.path(), progress);
+    trainer.end_within(1e5, 0, 9e4);  // at this pace 2000 updates would take years
+    CHECK(trainer.run(kStopAtOnce) == TrainingEnd::kStopped);
+  }
+  std::fclose(out);
+  CHECK(contains(bytes_of(folder / "out"), "  2h 47m left\n"));
+}
+
+TEST_CASE("a run that is asked for another length says how to train on from it, and that command works") {
+  trained();
+  const auto follow = [](const Outcome& refused, const std::string& expected) {
+    CAPTURE(refused.err);
+    CHECK(refused.code == 2);
+    const std::string words = "or train on from its parameters in a new run: weft ";
+    const std::size_t at = refused.err.find(words);
+    REQUIRE(at != std::string::npos);
+    const std::string command = lines_of(refused.err.substr(at + words.size())).at(0);
+    CHECK(command == expected);
+    std::istringstream stream(command);
+    const Outcome outcome = run_weft(Words(std::istream_iterator<std::string>(stream), {}));
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(contains(outcome.out, "warm start"));
+  };
+  const Words words{"train", "tiny.json", "--threads", "1", "--run"};
+  REQUIRE(run_weft(words + Words{"brief", "--minutes", "0.005"}).code == 0);
+  const std::string brief = "train tiny.json --minutes 0.007 --threads 1 --from brief/last.safetensors --run brief-";
+  follow(run_weft(words + Words{"brief", "--minutes", "0.007"}), brief + "2");
+  CHECK(contains(run_weft(words + Words{"brief/", "--minutes", "0.007"}).err, brief + "3\n"));
+  follow(run_weft(words + Words{"tiny", "--set", "training.steps=301"}),
+         "train tiny.json --set training.steps=301 --threads 1 --from tiny/last.safetensors --run tiny-2");
+  // Where more differs than the length, that is not what is wanted.
+  const Outcome other =
+      run_weft(words + Words{"tiny", "--set", "training.steps=301", "--set", "training.label_smoothing=0.1"});
+  CHECK(other.code == 2);
+  CHECK(contains(other.err, "training.steps: 300 -> 301\n"));
+  CHECK_FALSE(contains(other.err, "train on"));
+}
+
 TEST_CASE(
     "weft train --minutes writes down the steps that it chose; told "
     "them, the run is the same") {
@@ -109,6 +216,8 @@ TEST_CASE("a run that was stopped goes on with the steps that it had chosen") {
     run.send(SIGTERM);
     REQUIRE(run.wait().code == 128 + SIGTERM);
   }
+  const double logged = read_run_log("resumed/log.jsonl").steps.back().elapsed_seconds;
+  CHECK(read_spent_seconds("resumed/spent_seconds.txt") + 0.001 > logged);  // it is rounded
   const Index steps = load_config("resumed/config.json").training.steps;
   const Outcome rest = run_weft(words);
   CAPTURE(rest.err);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "weft/core/error.h"
@@ -11,7 +12,24 @@
 
 namespace weft {
 
+namespace {
+
+/// Throws DataError for a pipe or a device, which gives its text but once.
+void require_read_again(const std::string& name) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(name, error);
+  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) return;
+  if (std::filesystem::is_directory(status)) return;  // a finding like others
+  throw DataError(
+      fmt::format("{}: is not a regular file, but the check reads its text more than once; copy it to one", name));
+}
+
+}  // namespace
+
 std::vector<std::string> CheckedText::scan(Findings& findings) {
+  for (const TextFiles& files : files_) {
+    for (const std::string& name : files.names()) require_read_again(name);
+  }
   std::vector<std::string> names;
   std::map<std::string, bool> readable;  // of each file, which may be in several texts
   for (const TextFiles& files : files_) {

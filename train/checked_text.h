@@ -23,6 +23,7 @@ class CheckedText {
   CheckedText(std::string split, ParallelText text) : split_(std::move(split)), text_(std::move(text)) {}
 
   /// Notes what the files show, line by line and side by side; once, before anything else. Returns the names of the files.
+  /// Throws DataError, before anything is read, if one is a pipe or a device.
   std::vector<std::string> scan(Findings& findings);
 
   Index lines() const { return lines_; }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "weft/core/error.h"
 #include "weft/core/omp_threads.h"
 #include "weft/core/suggestion.h"
+#include "weft/core/temporary.h"
 #include "weft/core/threads.h"
 #include "weft/train/commands.h"
 #include "weft/train/text_format.h"
@@ -89,6 +91,23 @@ int fail(const char* text, int code) {
   return code;
 }
 
+/// Says it in one line, whatever the names of files hold. With `lines`, in the lines that the error has.
+int fail(const std::exception& error, int code, bool lines = false) {
+  std::string text;
+  try {
+    for (std::string_view rest = error.what();;) {
+      const std::size_t end = lines ? rest.find('\n') : rest.npos;
+      text += show_controls(rest.substr(0, end));
+      if (end == rest.npos) break;
+      text += '\n';
+      rest.remove_prefix(end + 1);
+    }
+  } catch (const std::bad_alloc&) {
+    return fail(error.what(), code);
+  }
+  return fail(text.c_str(), code);
+}
+
 /// A little memory that is given up when there is none left, so that there is some to end with: destructors of the JSON
 /// library take memory and cannot fail.
 std::atomic<void*> reserve{nullptr};
@@ -116,6 +135,25 @@ void end_at_once() {
   std::_Exit(1);
 }
 
+/// Removes the files that are half written, and ends as without a handler.
+void end_by_signal(int signal) {
+  remove_temporaries();
+  ::raise(signal);  // whose handler is reset
+}
+
+/// A signal that is ignored, as under nohup, stays ignored. Training has its own way to end from its first update on.
+void remove_temporaries_on_signals() {
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
+    struct sigaction action {};
+    ::sigaction(signal, nullptr, &action);
+    if (action.sa_handler == SIG_IGN) continue;
+    action = {};
+    action.sa_handler = end_by_signal;
+    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
 }  // namespace
 
 void print(const std::string& text) {
@@ -125,7 +163,7 @@ void print(const std::string& text) {
 }
 
 void warn(const std::string& text) {
-  const std::string line = fmt::format("weft: warning: {}\n", text);
+  const std::string line = fmt::format("weft: warning: {}\n", show_controls(text));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -147,18 +185,22 @@ int run(int argc, const char* const* argv, const Registry& registry) {
   std::free(reserve.exchange(std::malloc(kReserve)));
   std::set_new_handler(give_up_reserve);
   std::set_terminate(end_at_once);
+  remove_temporaries_on_signals();
+  // A configuration may have several problems, a line each; but no name on the command line makes another line.
+  const auto has_line_feed = [](const char* word) { return std::strchr(word, '\n') != nullptr; };
+  const bool lines = std::none_of(argv, argv + argc, has_line_feed);
   try {
     return dispatch({argv + std::min(argc, 1), argv + argc}, registry);
   } catch (const ConfigError& error) {
-    return fail(error.what(), 2);
+    return fail(error, 2, lines);
   } catch (const DataError& error) {
-    return fail(error.what(), 2);
+    return fail(error, 2);
   } catch (const CheckpointError& error) {
-    return fail(error.what(), 2);
+    return fail(error, 2);
   } catch (const std::bad_alloc&) {
     return fail(kOutOfMemory, 1);
   } catch (const std::exception& error) {
-    return fail(error.what(), 1);
+    return fail(error, 1);
   }
 }
 

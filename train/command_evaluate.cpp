@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "weft/core/error.h"
@@ -13,6 +14,7 @@
 #include "weft/train/commands.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/metric_arguments.h"
+#include "weft/train/model_ensemble.h"
 #include "weft/train/output_file.h"
 #include "weft/train/run_data.h"
 #include "weft/train/run_files.h"
@@ -109,7 +111,10 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const Regi
       encode_text(model, {text.source, text.references.front()}, model.longest_sentence(), "the text");
   row.sentences = static_cast<Index>(text.source.size());
   row.loss = evaluate_loss(model, encoded.corpus, model.config().training.batch_tokens);
-  row.result = evaluate_translations(model, text.source, text.references, row.metrics, options, decoding.batch_tokens);
+  with_names(std::span(&path, 1), [&] {
+    row.result =
+        evaluate_translations(model, text.source, text.references, row.metrics, options, decoding.batch_tokens);
+  });
   if (row.result.cut_lines > 0) {
     warn(fmt::format(
         "{}: {} line{} of more than the {} tokens that the model holds; cut for its translation, left out of "

@@ -93,7 +93,9 @@ int score_pairs(const Arguments& arguments, const Registry& registry) {
   const ParallelText text = read_parallel(arguments.text("source"), arguments.text("target"));
   write_output(arguments.text("output", ""), [&](PutText put) {
     const auto run = [&](PutText put_alignment) {
-      const ScoreSummary summary = score_all(ensemble.models(), text, arguments, put, put_alignment);
+      ScoreSummary summary;
+      with_names(arguments.positional(),
+                 [&] { summary = score_all(ensemble.models(), text, arguments, put, put_alignment); });
       if (arguments.has("summary")) {
         put(arguments.has("json") ? summary_json(summary) : summary_text(summary));
       } else {

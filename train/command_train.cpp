@@ -38,25 +38,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the training text is kept as ids; empty for nowhere.
-fs::path cache_folder(const DataConfig& config, const fs::path& run) {
-  if (config.cache == "none") return {};
-  return config.cache.empty() ? run / "cache" : fs::path(config.cache);
-}
-
-/// Writes the cache of the training text if there is none yet. A run does not depend on it.
-void keep_cache(const TrainingText& training, const DataConfig& config, Progress& progress) {
-  if (!training.problem.empty()) {
-    progress.line(fmt::format("{} cannot be used ({}); made anew", training.cache.string(), training.problem));
-  }
-  if (training.cache.empty() || training.cached) return;
-  try {
-    keep_training_text(training, config.cache.empty());
-  } catch (const Error& error) {
-    progress.line(fmt::format("going on without a cache of the training text: {}", error.what()));
-  }
-}
-
 /// The first `count` lines of a text; 0 keeps all.
 ParallelText first_lines(ParallelText text, Index count) {
   if (count > 0 && static_cast<Index>(text.source.size()) > count) {
@@ -108,7 +89,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   const bool resumes = !arguments.has("fresh") && is_there(last);
   if (resumes) {
     checkpoint = load_checkpoint(last, registry);
-    require_same_config(checkpoint.model->config(), config, folder.string());
+    require_same_run(checkpoint.model->config(), config, folder, arguments);
     require_same_files(config.data, checkpoint.state.file_hashes, folder.string());
     config.training.batch_tokens = checkpoint.model->config().training.batch_tokens;
     config.training.steps = checkpoint.model->config().training.steps;

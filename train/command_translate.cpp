@@ -159,7 +159,9 @@ int translate_lines(const Arguments& arguments, const Registry& registry) {
   write_output(arguments.text("output", ""), [&](PutText text) {
     with_file(arguments, "alignment", [&](PutText alignment) {
       with_file(arguments, "soft-alignment", [&](PutText soft_alignment) {
-        translate_all(ensemble.models(), arguments, options, {text, alignment, soft_alignment});
+        with_names(arguments.positional(), [&] {
+          translate_all(ensemble.models(), arguments, options, {text, alignment, soft_alignment});
+        });
       });
     });
   });

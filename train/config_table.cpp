@@ -1,46 +1,18 @@
 #include "weft/train/config_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <utility>
 
-#include "weft/train/bench_batches.h"
-#include "weft/train/config_rules.h"
-#include "weft/train/memory_budget.h"
+#include "weft/train/config_rows.h"
 
 namespace weft {
 namespace {
 
-/// Adds the rows of one section to a table.
-template <class Section>
-class Rows {
- public:
-  Rows(ConfigTable& table, std::string name, Section Config::*section, std::string meaning)
-      : table_(table), name_(std::move(name)), section_(section) {
-    table_.sections.push_back({name_, std::move(meaning)});
-  }
-
-  template <class Value>
-  void operator()(const std::string& name, Value Section::*member, ConfigRule rule, std::string meaning) const {
-    const auto section = section_;
-    table_.keys.push_back(
-        {name_, name, name_ + "." + name, std::move(rule), std::move(meaning),
-         [=](const Config& config) -> ConfigValue { return config.*section.*member; },
-         [=](Config& config, const ConfigValue& value) { config.*section.*member = std::get<Value>(value); }});
-  }
-
- private:
-  ConfigTable& table_;
-  std::string name_;
-  Section Config::*section_;
-};
-
 void add_data(ConfigTable& table) {
-  const Rows key(table, "data", &Config::data,
-                 "The text to learn from: a toy task, or files with one sentence a line, where line n of the target "
-                 "translates line n of the source. Paths are relative to the current directory; a file may be "
-                 "gzipped.");
+  const ConfigRows key(
+      table, "data", &Config::data,
+      "The text to learn from: a toy task, or files with one sentence a line, where line n of the target "
+      "translates line n of the source. Paths are relative to the current directory; a file may be "
+      "gzipped.");
   using S = DataConfig;
   const std::vector<std::string> tasks = {"fr-en", "copy", "reverse", "sort"};
   key("task", &S::task, {.one_of = {"", "fr-en", "copy", "reverse", "sort"}},
@@ -112,9 +84,9 @@ void add_data(ConfigTable& table) {
 }
 
 void add_model(ConfigTable& table) {
-  const Rows key(table, "model", &Config::model,
-                 "The Transformer. The last seven keys name layers of the registry, to which a program may "
-                 "add its own.");
+  const ConfigRows key(table, "model", &Config::model,
+                       "The Transformer. The last seven keys name layers of the registry, to which a program may "
+                       "add its own.");
   using S = ModelConfig;
   key("d_model", &S::d_model, {.at_least = 1, .at_most = 65536}, "Width of the model; a multiple of `heads`.");
   key("heads", &S::heads, {.at_least = 1}, "Heads of each attention.");
@@ -151,7 +123,7 @@ void add_model(ConfigTable& table) {
 }
 
 void add_optimizer(ConfigTable& table) {
-  const Rows key(table, "optimizer", &Config::optimizer, "How gradients change the parameters.");
+  const ConfigRows key(table, "optimizer", &Config::optimizer, "How gradients change the parameters.");
   using S = OptimizerConfig;
   const ConfigUse adams = {"optimizer.name", {"adam", "adamw"}};
   key("name", &S::name, {.one_of = {"adam", "adamw", "sgd"}}, "Optimizer.");
@@ -169,7 +141,7 @@ void add_optimizer(ConfigTable& table) {
 }
 
 void add_schedule(ConfigTable& table) {
-  const Rows key(table, "schedule", &Config::schedule, "How the learning rate changes from update to update.");
+  const ConfigRows key(table, "schedule", &Config::schedule, "How the learning rate changes from update to update.");
   using S = ScheduleConfig;
   key("name", &S::name, {.one_of = {"constant", "noam", "inverse_sqrt", "cosine", "linear", "plateau"}},
       "Shape of the learning rate after warm-up.");
@@ -184,112 +156,13 @@ void add_schedule(ConfigTable& table) {
       "Validations in a row that make a plateau, none of them better by `training.best_metric` than the best before.");
 }
 
-void add_training(ConfigTable& table) {
-  const Rows key(table, "training", &Config::training,
-                 "How long to train, on how much at once, and when to look at the result.");
-  using S = TrainingConfig;
-  key("seed", &S::seed, {.at_least = 0, .at_most = kLargestSeed},
-      "Seed of the initial parameters, the data order and dropout.");
-  key("steps", &S::steps, {.at_least = 1}, "Updates of the whole run.");
-  key("minutes", &S::minutes, {.at_least = 0, .at_most = kMostMinutes},
-      "Time for the whole run, its start and validations included. The number of steps is then chosen at the start, by "
-      "measuring, and stands in the place of `steps` in the run's `config.json` and checkpoints; the clock ends the "
-      "run "
-      "in any case. 0 for no limit; `--minutes` sets it.");
-  key("batch_tokens", &S::batch_tokens, {.at_least = 1}, "Tokens of a batch, source and target together.");
-  key("memory", &S::memory, {},
-      "Memory that training may take, such as `2GiB` or `800MB`. The largest `batch_tokens` whose update stays within "
-      "it "
-      "is then chosen at the start, by measuring tensor memory, and stands in the place of `batch_tokens` in the run's "
-      "`config.json` and checkpoints. Empty for no limit.");
-  key("accumulate", &S::accumulate, {.at_least = 1, .at_most = 10000}, "Batches whose gradients make one update.");
-  key("label_smoothing", &S::label_smoothing, {.at_least = 0, .below = 1},
-      "Probability that the loss spreads over the whole vocabulary.");
-  key("validate_every", &S::validate_every, {.at_least = 1}, "Updates between two validations.");
-  key("log_every", &S::log_every, {.at_least = 1}, "Updates between two lines of the log.");
-  key("save_every", &S::save_every, {.at_least = 0},
-      "Updates between two saves of the last checkpoint; 0 to save at validations only.");
-  key("validation_sentences", &S::validation_sentences, {.at_least = 0},
-      "Validation sentences that are translated, by greedy search, to measure BLEU, chrF and exact matches; 0 for "
-      "all.");
-  key("best_metric", &S::best_metric, {.one_of = {"loss", "bleu", "chrf", "exact_match", "token_accuracy"}},
-      "Validation result that decides which checkpoint is the best; of equal ones the last.");
-  key("patience", &S::patience, {.at_least = 0},
-      "Validations in a row without a better result, by `best_metric`, that end the run; 0 to make all `steps`.");
-  key("keep_best", &S::keep_best, {.at_least = 1},
-      "Best validations whose checkpoints are kept, if more than 1 as `step-<step>.safetensors`; the best of all is "
-      "`best.safetensors` anyway.");
-  key("keep_last", &S::keep_last, {.at_least = 0},
-      "Last validations whose checkpoints are kept as `step-<step>.safetensors`.");
-  key("ema_decay", &S::ema_decay, {.at_least = 0, .below = 1},
-      "Decay of a moving average of the parameters, for example 0.999, which validations and the checkpoints that they "
-      "leave then have in the parameters' place; 0 for none. `last.safetensors` has both.");
-  key("samples", &S::samples, {.at_least = 0}, "Translations shown at each validation.");
-  key("on_divergence", &S::on_divergence, {.one_of = {"stop", "skip", "rollback"}},
-      "What becomes of an update whose numbers are not finite: `stop` ends the run, `skip` leaves the update out, at "
-      "most "
-      "10 in a row, `rollback` goes back to the last checkpoint, on with other text at half the learning rate, at most "
-      "5 times. See [divergence.md](divergence.md).");
-  key("detect_anomaly", &S::detect_anomaly, {},
-      "Whether to look at every number of an update, results of operations and gradients alike, and treat the update "
-      "as "
-      "diverged if any is NaN or infinite, also where it never reaches the loss. Slower; changes no result.");
-  key("warm_start", &S::warm_start, {},
-      "Checkpoint whose parameters a new run begins with, as far as names, shapes and tokens fit; empty for none. "
-      "`--from` sets it.");
-  key("threads", &S::threads, {.at_least = 0, .at_most = 1024},
-      "Threads to compute with; 0 for one on each core. Results do not depend on it.");
-}
-
-void add_decoding(ConfigTable& table) {
-  const Rows key(table, "decoding", &Config::decoding, "How a trained model writes its output.");
-  using S = DecodingConfig;
-  key("beam", &S::beam, {.at_least = 1, .at_most = kWidestBeam},
-      "Hypotheses that beam search keeps; 1 for greedy search.");
-  key("length_penalty", &S::length_penalty, {.at_least = 0, .at_most = 10},
-      "Strength of the preference for long outputs; 0 for none.");
-  key("max_length_ratio", &S::max_length_ratio, {.at_least = 0, .at_most = 100},
-      "An output has at most this many tokens for each source token, plus `max_length_extra`.");
-  key("max_length_extra", &S::max_length_extra, {.at_least = 1},
-      "Tokens that an output may have beyond `max_length_ratio` times the source.");
-  key("min_length", &S::min_length, {.at_least = 0}, "Fewest tokens of an output, unless its limit is lower.");
-  key("max_length", &S::max_length, {.at_least = 0},
-      "Most tokens of an output, instead of `max_length_ratio` and `max_length_extra`; 0 for these.");
-  key("no_repeat_ngram", &S::no_repeat_ngram, {.at_least = 0},
-      "No output holds the same so many tokens in a row twice; 0 for no such rule.");
-  key("replace_unknown", &S::replace_unknown, {},
-      "Whether `<unk>` may be written, and becomes the source token that it looked at most; else the next best token "
-      "is "
-      "written. For tokenizers by words.");
-  key("batch_tokens", &S::batch_tokens, {.at_least = 1},
-      "Source tokens, each counted once for every hypothesis of the beam, that are translated at once.");
-  key("bleu_tokenizer", &S::bleu_tokenizer, {.one_of = {"13a", "none", "char", "zh"}},
-      "How BLEU cuts the output into words, whatever the model's tokens are: `13a` as most papers do, `zh` for "
-      "Chinese, `char` for any language without spaces, `none` at white space only.");
-}
-
-void add_bench(ConfigTable& table) {
-  const Rows key(table, "bench", &Config::bench,
-                 "The synthetic work of `weft bench`, which reads no text. Training does not look at it.");
-  using S = BenchConfig;
-  key("vocabulary", &S::vocabulary, {.at_least = 4, .at_most = 10'000'000},
-      "Tokens of the source vocabulary and of the target vocabulary, the three specials included.");
-  key("target_tokens", &S::target_tokens, {.at_least = 1}, "Target tokens of a batch, end tokens included.");
-  key("lengths", &S::lengths, {},
-      "Lengths of the sentences, end tokens included: `uniform:16` for 16 tokens on both sides, or `realistic` for 5 "
-      "to "
-      "40, with a mean of 14, in batches of similar lengths.");
-}
-
 ConfigTable make_table() {
   ConfigTable table;
   add_data(table);
   add_model(table);
   add_optimizer(table);
   add_schedule(table);
-  add_training(table);
-  add_decoding(table);
-  add_bench(table);
+  add_work(table);
   table.checks = config_checks();
   return table;
 }

@@ -1,6 +1,7 @@
 #include "weft/train/model_ensemble.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -32,6 +33,17 @@ void require_same(const Vocabulary& a, const Vocabulary& b, const std::string& s
 }
 
 }  // namespace
+
+void with_names(std::span<const std::string> paths, FunctionRef<void()> work) {
+  try {
+    work();
+  } catch (const NotANumberError& error) {
+    const bool one = paths.size() == 1 || error.model();
+    throw Error(fmt::format("{}{}: {}; use one from before that, and see docs/divergence.md", one ? "" : "one of ",
+                            one ? paths[error.model().value_or(0)] : fmt::format("{}", fmt::join(paths, ", ")),
+                            error.what()));
+  }
+}
 
 void require_same_tokens(ModelSpan models, std::span<const std::string> names) {
   for (std::size_t m = 1; m < models.size(); ++m) {

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "weft/core/error.h"
+#include "weft/core/threads.h"
 #include "weft/nn/registry.h"
 #include "weft/train/ensemble_decoder.h"
 #include "weft/train/translation_model.h"
@@ -14,6 +17,22 @@ namespace weft {
 
 /// Models that work together; at least one. The first one's tokenizer and configuration are used.
 using ModelSpan = std::span<const TranslationModel* const>;
+
+/// The output of a model is not a number, as that of one that diverged.
+class NotANumberError : public Error {
+ public:
+  /// `model` is the number, from 0, of the model among those that work together; nothing if it is not known.
+  explicit NotANumberError(std::optional<std::size_t> model)
+      : Error("the model's output is not a number; the checkpoint is from a run that diverged"), model_(model) {}
+
+  std::optional<std::size_t> model() const { return model_; }
+
+ private:
+  std::optional<std::size_t> model_;
+};
+
+/// Calls `work` and has a NotANumberError that it throws name the checkpoint to blame, or all where it is not known.
+void with_names(std::span<const std::string> paths, FunctionRef<void()> work);
 
 /// Throws ConfigError, with the first difference, unless all models have the same tokenizer and vocabularies. `names` are
 /// what errors call them.

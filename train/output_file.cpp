@@ -8,14 +8,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/data/open_input.h"
 #include "weft/train/commands.h"
 
 namespace weft {
@@ -53,12 +56,30 @@ bool is_standard_input(const std::string& path) {
          in.st_ino == file.st_ino;
 }
 
+/// Opens a pipe or a device to write to. A pipe is waited for until it has a reader, as long as open_input waits for a writer.
+int open_direct(const std::string& path) {
+  constexpr std::chrono::milliseconds kPause(10), kMost(kWriterWait);
+  for (std::chrono::milliseconds waited(0);; waited += kPause) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file >= 0) {
+      ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK);
+      return file;
+    }
+    if (errno == EINTR) continue;
+    if (errno != ENXIO) fail(path, errno);
+    if (waited >= kMost) {
+      throw ConfigError(fmt::format("{}: is a pipe that nobody reads; start its reader first, or name a file", path));
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
 /// A descriptor that takes text at once.
 class Direct {
  public:
   explicit Direct(const std::string& path) : path_(path) {
     const std::optional<int> number = descriptor_of(path);
-    file_ = number ? ::dup(*number) : ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    file_ = number ? ::dup(*number) : open_direct(path);
     if (file_ < 0) fail(path, errno);
   }
   Direct(const Direct&) = delete;

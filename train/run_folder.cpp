@@ -18,6 +18,7 @@
 #include "weft/train/kept_checkpoints.h"
 #include "weft/train/output_file.h"
 #include "weft/train/run_files.h"
+#include "weft/train/spent_time.h"
 
 namespace weft {
 
@@ -34,7 +35,8 @@ void make_run_folder(const fs::path& folder) {
 
 void clean_run_folder(const fs::path& folder, const std::set<Index>& kept, bool fresh, const fs::path& config_file) {
   // `best` before `last`: a process killed in between leaves a run that can go on, and not another run's best checkpoint.
-  for (const char* name : {"best.safetensors", kRollbackFile, "last.safetensors", "log.jsonl", "config.json"}) {
+  for (const char* name :
+       {"best.safetensors", kRollbackFile, "last.safetensors", "log.jsonl", kSpentFile, "config.json"}) {
     const fs::path path = folder / name;
     remove_leftovers(path);
     std::error_code error;
@@ -59,6 +61,23 @@ bool is_whole(const fs::path& checkpoint) {
     throw;
   } catch (const CheckpointError&) {
     return false;
+  }
+}
+
+fs::path cache_folder(const DataConfig& config, const fs::path& run) {
+  if (config.cache == "none") return {};
+  return config.cache.empty() ? run / "cache" : fs::path(config.cache);
+}
+
+void keep_cache(const TrainingText& training, const DataConfig& config, Progress& progress) {
+  if (!training.problem.empty()) {
+    progress.line(fmt::format("{} cannot be used ({}); made anew", training.cache.string(), training.problem));
+  }
+  if (training.cache.empty() || training.cached) return;
+  try {
+    keep_training_text(training, config.cache.empty());
+  } catch (const Error& error) {
+    progress.line(fmt::format("going on without a cache of the training text: {}", error.what()));
   }
 }
 

@@ -66,6 +66,14 @@ std::vector<double> target_log_probabilities(TransformerSpan models, const Batch
   return result;
 }
 
+void throw_not_a_number(TransformerSpan models, const Batch& batch) {
+  for (std::size_t m = 0; m < models.size(); ++m) {
+    const std::vector<double> all = target_log_probabilities(models.subspan(m, 1), batch);
+    if (std::any_of(all.begin(), all.end(), [](double one) { return std::isnan(one); })) throw NotANumberError(m);
+  }
+  throw NotANumberError(std::nullopt);
+}
+
 std::vector<ScoredPair> score(ModelSpan models, const ParallelText& text, const ScoreOptions& options) {
   const TranslationModel& first = *models.front();
   const std::vector<const Transformer*> networks = transformers(models);
@@ -98,9 +106,7 @@ std::vector<ScoredPair> score(ModelSpan models, const ParallelText& text, const 
       const auto begin = all.begin() + batch.target_rows.begin(static_cast<Index>(s));
       pair.log_probabilities.assign(begin, begin + batch.target_rows.length(static_cast<Index>(s)));
       pair.log_probability = std::accumulate(pair.log_probabilities.begin(), pair.log_probabilities.end(), 0.0);
-      if (std::isnan(pair.log_probability)) {
-        throw Error("the model's output is not a number; the checkpoint is from a run that diverged");
-      }
+      if (std::isnan(pair.log_probability)) throw_not_a_number(networks, batch);
       if (options.alignments) pair.alignment = std::move(alignments[s]);
     }
   }

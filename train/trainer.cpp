@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <span>
 #include <system_error>
 
 #include "weft/core/clock.h"
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/core/folder.h"
 #include "weft/core/memory.h"
 #include "weft/train/kept_checkpoints.h"
 #include "weft/train/translate.h"
@@ -55,6 +57,7 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
       step_(model),
       train_(std::make_shared<const Corpus>(std::move(data_.train))),
       log_((folder_ / "log.jsonl").string(), state_.step, state_.rollbacks),
+      earlier_seconds_(log_.kept_seconds()),
       started_(now()) {
   begin_epoch();
   if (state_.next_batch > static_cast<Index>(epoch_.size())) {
@@ -78,7 +81,18 @@ void Trainer::set_rate() {
   step_.set_plateaus(plateaus(state_.validations, config().best_metric, model_.config().schedule.patience));
 }
 
-double Trainer::elapsed_seconds() const { return log_.kept_seconds() + now() - started_; }
+Trainer::~Trainer() {
+  try {
+    note_time();
+  } catch (const std::exception&) {  // what stands there is from after the last update
+  }
+}
+
+double Trainer::elapsed_seconds() const { return earlier_seconds_ + now() - started_; }
+
+void Trainer::note_time() const {
+  if (spent_time_) spent_time_->write(elapsed_seconds());
+}
 
 std::vector<std::vector<Index>> Trainer::plan(const Corpus& corpus, Index epoch) const {
   return BatchPlan(corpus, config().batch_tokens, static_cast<std::uint64_t>(config().seed)).epoch(epoch);
@@ -130,7 +144,7 @@ void Trainer::log(const UpdateResult& update) {
   const double speed = static_cast<double>(timed_tokens_) / std::max(time - logged_at_, 1e-9);
   const double done = static_cast<double>(state_.step), left = static_cast<double>(config().steps) - done;
   progress_.update({state_.step, config().steps, state_.epoch + 1, mean_loss, update.learning_rate, speed,
-                    elapsed_seconds() / done * left});
+                    std::min(elapsed_seconds() / done * left, std::max(0.0, deadline_ - time))});
   if (state_.step % config().log_every != 0 && state_.step != config().steps) return;
   log_.write(StepEntry{state_.step, state_.epoch + 1, mean_loss, update.learning_rate, update.gradient_norm, speed,
                        memory_statistics().peak_bytes, elapsed_seconds()});
@@ -219,9 +233,13 @@ void Trainer::save_last(bool due) {
 }
 
 void Trainer::end_within(double seconds, double validation_seconds, double spent) {
-  deadline_ = now() + seconds - log_.kept_seconds() - spent;
-  spent_ = spent;
+  const fs::path file = folder_ / kSpentFile;
+  if (is_there(last_)) earlier_seconds_ = std::max(earlier_seconds_, read_spent_seconds(file));
+  started_ = now() - spent;
+  deadline_ = started_ + seconds - earlier_seconds_;
   longest_validation_ = validation_seconds;
+  spent_time_.emplace(file);
+  note_time();
 }
 
 /// Whether the time is only enough to end the run now: with the validation that is due, if one is, and no other after it.
@@ -234,6 +252,7 @@ bool Trainer::advance(const volatile int& stop) {
   double began = now();
   log(update());
   longest_update_ = std::max(0.98 * longest_update_, now() - began);  // a machine that stood still is soon forgotten
+  note_time();
   bool validates = state_.step == config().steps || state_.step % config().validate_every == 0;
   if (state_.step < config().steps && time_is_up(validates)) validates = state_.out_of_time = true;
   began = now();
@@ -244,13 +263,13 @@ bool Trainer::advance(const volatile int& stop) {
   if (validates) {
     remove_step_checkpoints(folder_, kept_steps(state_.validations, config()));
     longest_validation_ = std::max(longest_validation_, now() - began);
+    note_time();
   }
   return stops;
 }
 
 TrainingEnd Trainer::run(const volatile int& stop) {
   logged_at_ = now();
-  started_ = logged_at_ - spent_;
   reset_peak_memory();
   // The first validation may be far, and there must be something to go back to.
   if (config().on_divergence == "rollback" && !fs::exists(last_)) save_last(true);

@@ -17,6 +17,7 @@
 #include "weft/train/checkpoint.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/progress.h"
+#include "weft/train/spent_time.h"
 #include "weft/train/training_step.h"
 
 namespace weft {
@@ -49,6 +50,9 @@ class Trainer {
   /// from last.safetensors. Throws CheckpointError if the state does not fit the text.
   Trainer(TranslationModel& model, TrainingState state, TrainingData data, std::filesystem::path folder,
           Progress& progress);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+  ~Trainer();
 
   /// The batches of the epoch that training stands in.
   Index batches_per_epoch() const { return static_cast<Index>(epoch_.size()); }
@@ -60,13 +64,15 @@ class Trainer {
   /// where that is to stop; the checkpoints then stay as they were.
   TrainingEnd run(const volatile int& stop);
 
-  /// Has the run end, with a validation and all saved, `seconds` after its start, if it has not by then, where earlier
-  /// sessions count as far as the log has them and this one has taken `spent` so far, which elapsed_seconds() then counts. A
-  /// validation is expected to take `validation_seconds` until one has been seen.
+  /// Has the run end, with a validation and all saved, `seconds` after its start, if it has not by then. This session
+  /// has taken `spent` so far, which elapsed_seconds() then counts; what those before it took stands in kSpentFile. That
+  /// is kept up to date from here to the end of this object: a kill loses the time of an update or of a validation at
+  /// most. A validation is expected to take `validation_seconds` until one has been seen. Throws Error if the file
+  /// cannot be read or written.
   void end_within(double seconds, double validation_seconds, double spent = 0);
 
   const TrainingState& state() const { return state_; }
-  /// The time of training so far, that of earlier sessions with it as far as the log has it.
+  /// The time of training so far, with that of earlier sessions: all after end_within(), else as far as the log has it.
   double elapsed_seconds() const;
 
  private:
@@ -87,6 +93,7 @@ class Trainer {
   /// Sets what the learning rate depends on beside the step.
   void set_rate();
   bool time_is_up(bool validates) const;
+  void note_time() const;
 
   // trainer_recovery.cpp
   /// Throws DivergenceError unless all that a checkpoint would hold is finite.
@@ -120,8 +127,9 @@ class Trainer {
   std::vector<std::vector<Index>> epoch_;  // its batches
   std::optional<MovingAverage> average_;   // with training.ema_decay
   RunLog log_;
-  double spent_ = 0;  // before run()
-  double started_ = 0;
+  std::optional<SpentTime> spent_time_;  // with a budget
+  double earlier_seconds_;               // of the sessions before this one
+  double started_;
   double logged_at_ = 0;
   double deadline_ = std::numeric_limits<double>::infinity();
   double longest_update_ = 0, longest_validation_ = 0;  // in seconds, the validation with what is saved after it

@@ -137,7 +137,6 @@ void Trainer::roll_back(const DivergenceError& divergence) {
     log_.write(EventEntry{state_.step + (divergence.batches.empty() ? 0 : 1), "stopped", 1, full});
     throw Error(full);
   }
-  const double elapsed = elapsed_seconds();
   const TrainingState diverged = state_;
   const fs::path from = way_back();
   state_ = load_state(from);
@@ -155,7 +154,6 @@ void Trainer::roll_back(const DivergenceError& divergence) {
        fmt::format("{}\n  back to step {}, on with the text that follows, at {:g} times the learning rate", text,
                    state_.step, std::pow(kRollbackFactor, static_cast<double>(state_.rollbacks))));
   save_last(true);
-  started_ = now() - (elapsed - log_.kept_seconds());
   logged_at_ = now();
   timed_tokens_ = 0;
 }

@@ -45,7 +45,7 @@ struct TranslateOptions {
 SearchOptions search_options(const DecodingConfig& config);
 
 /// Translates lines of valid UTF-8 with one or several models. Where an <unk> was written, the source token that it looked
-/// at most is put instead (see alignment.h). Throws Error if a model's output is not a number.
+/// at most is put instead (see alignment.h). Throws NotANumberError if a model's output is none.
 std::vector<TranslatedLine> translate(ModelSpan models, std::span<const std::string> lines,
                                       const TranslateOptions& options);
 

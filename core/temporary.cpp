@@ -1,0 +1,83 @@
+#include "weft/core/temporary.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "weft/core/file_calls.h"
+#include "weft/core/folder.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The temporaries that are being written, for the handler of a signal.
+std::array<std::atomic<const char*>, 16> temporaries;
+static_assert(std::atomic<const char*>::is_always_lock_free);
+
+/// Opens a temporary and locks it, by which others know that it is being written; again if one of them removed it before.
+int open_temporary(const fs::path& path) {
+  while (true) {
+    const int file = uninterrupted(
+        [&] { return file_calls().open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666); });
+    struct stat status {};
+    // A file system without locks is no reason not to write.
+    if (file < 0 || uninterrupted([&] { return ::flock(file, LOCK_EX); }) != 0 || ::fstat(file, &status) != 0 ||
+        status.st_nlink > 0) {
+      return file;
+    }
+    file_calls().close(file);
+  }
+}
+
+}  // namespace
+
+Temporary::Temporary(const fs::path& path) : path_(path) {
+  for (auto& place : temporaries) {  // before there is a file: a signal may come at any moment
+    const char* none = nullptr;
+    if (!place.compare_exchange_strong(none, path.c_str())) continue;
+    place_ = &place;
+    break;
+  }
+  file_ = open_temporary(path);
+  if (file_ >= 0) lock_ = ::fcntl(file_, F_DUPFD_CLOEXEC, 0);
+}
+
+Temporary::~Temporary() {
+  if (file_ >= 0) file_calls().unlink(path_.c_str());
+  if (place_ != nullptr) *place_ = nullptr;
+  if (lock_ >= 0) ::close(lock_);
+}
+
+std::string_view file_of_temporary(std::string_view name) {
+  constexpr std::string_view kSuffix = ".tmp";
+  if (!name.ends_with(kSuffix)) return {};
+  name.remove_suffix(kSuffix.size());
+  const std::size_t dot = name.find_last_not_of("0123456789");
+  return dot < name.size() - 1 && name[dot] == '.' ? name.substr(0, dot) : std::string_view();
+}
+
+void remove_temporaries() noexcept {
+  for (const auto& place : temporaries) {
+    if (const char* path = place.load()) ::unlink(path);
+  }
+}
+
+void remove_dead_temporaries(const fs::path& folder, FunctionRef<bool(std::string_view name)> wanted) {
+  for (const std::string& name : names_in(folder)) {
+    const std::string_view file_name = file_of_temporary(name);
+    if (file_name.empty() || !wanted(file_name)) continue;
+    const fs::path path = folder / name;
+    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0) continue;
+    if (::flock(file, LOCK_EX | LOCK_NB) == 0) file_calls().unlink(path.c_str());
+    ::close(file);
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,54 @@
+// The files that write_file_atomically fills before it renames them: removed when it fails, when a signal ends the process,
+// and, if the process was killed, by the next one that looks for them.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+
+#include "weft/core/threads.h"
+
+namespace weft {
+
+/// Calls again while a signal interrupts. Not for close, after which the descriptor is gone whatever it returns.
+template <class Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+/// A file that is locked as long as it is written and removed at the end. If it was renamed by then, nothing of its name is
+/// left to remove. Takes no memory, which could fail after the file was made.
+class Temporary {
+ public:
+  /// Makes the file, or empties it. `path` must outlive this object.
+  explicit Temporary(const std::filesystem::path& path);
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  ~Temporary();
+
+  /// The descriptor to write to, which the caller closes; negative, with errno, if the file cannot be made.
+  int file() const { return file_; }
+
+ private:
+  const std::filesystem::path& path_;
+  std::atomic<const char*>* place_ = nullptr;
+  int file_ = -1;
+  int lock_ = -1;  // a second descriptor, so that the lock outlasts the first one's end
+};
+
+/// The name of the file whose temporary has this name, as write_file_atomically makes it; empty for the name of none.
+std::string_view file_of_temporary(std::string_view name);
+
+/// Removes the temporaries of this process, the first sixteen if there are more. For the handler of a signal that ends it:
+/// calls only what may be called there.
+void remove_temporaries() noexcept;
+
+/// Removes the temporaries in a folder that no process, here or on another machine, is writing: killed ones left them. Only
+/// those of files whose names `wanted` says yes to; none on a file system without locks. Throws Error if the folder cannot
+/// be read.
+void remove_dead_temporaries(const std::filesystem::path& folder, FunctionRef<bool(std::string_view name)> wanted);
+
+}  // namespace weft

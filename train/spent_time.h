@@ -1,0 +1,32 @@
+// The seconds that a run with a budget of time has taken, in a small file of its folder that is written over in place.
+// Checkpoints cannot have them, whose bytes are the same however often a run was stopped, nor can the lines of the log.
+#pragma once
+
+#include <filesystem>
+
+namespace weft {
+
+/// The name of that file in the run folder.
+inline constexpr const char* kSpentFile = "spent_seconds.txt";
+
+/// The seconds that such a file has; 0 if it is not there or is no such file. Throws Error if it cannot be read.
+double read_spent_seconds(const std::filesystem::path& path);
+
+/// Writes such a file again and again. What write() took is in the file when it returns, also if the process is killed.
+class SpentTime {
+ public:
+  /// Opens the file, and makes it if it is missing. Throws Error if that fails.
+  explicit SpentTime(std::filesystem::path path);
+  SpentTime(const SpentTime&) = delete;
+  SpentTime& operator=(const SpentTime&) = delete;
+  ~SpentTime();
+
+  /// Throws Error if it cannot be written.
+  void write(double seconds) const;
+
+ private:
+  std::filesystem::path path_;
+  int file_;
+};
+
+}  // namespace weft
