@@ -8,7 +8,6 @@
 
 namespace weft {
 
-/// Of a key `seed`.
 /// Adds a section to a table, and its rows one by one.
 template <class Section>
 class ConfigRows {

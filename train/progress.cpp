@@ -52,12 +52,12 @@ std::string bar(double done, Index width) {
 }  // namespace
 
 std::string format_progress(const ProgressState& state, Index width) {
-  struct Part {
+  struct Field {
     int rank;  // parts of the highest rank go first when room is short
     std::string text;
   };
   const std::string steps = format_count(state.steps);
-  std::vector<Part> parts = {
+  std::vector<Field> parts = {
       {0, fmt::format("{:>{}}/{}", format_count(state.step), steps.size(), steps)},
       {3, fmt::format("epoch {}", state.epoch)},
       {1, "loss " + loss_text(state.loss)},
@@ -71,13 +71,13 @@ std::string format_progress(const ProgressState& state, Index width) {
 
   const auto join = [&] {
     std::string text;
-    for (const Part& part : parts) text += (text.empty() ? "" : "  ") + part.text;
+    for (const Field& part : parts) text += (text.empty() ? "" : "  ") + part.text;
     return text;
   };
   std::string text = join();
   while (display_width(text) > width && parts.size() > 1) {
     parts.erase(
-        std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; }));
+        std::max_element(parts.begin(), parts.end(), [](const Field& a, const Field& b) { return a.rank < b.rank; }));
     text = join();
   }
   const Index room = std::min(width - display_width(text) - 2, kBarMost);
