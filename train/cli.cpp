@@ -186,7 +186,8 @@ int run(int argc, const char* const* argv, const Registry& registry) {
   std::set_new_handler(give_up_reserve);
   std::set_terminate(end_at_once);
   remove_temporaries_on_signals();
-  // A configuration may have several problems, a line each; but no name on the command line makes another line.
+  // A configuration may have several problems, and a run that diverged a report, in lines of their own; but no name on the
+  // command line makes another line.
   const auto has_line_feed = [](const char* word) { return std::strchr(word, '\n') != nullptr; };
   const bool lines = std::none_of(argv, argv + argc, has_line_feed);
   try {
@@ -200,7 +201,7 @@ int run(int argc, const char* const* argv, const Registry& registry) {
   } catch (const std::bad_alloc&) {
     return fail(kOutOfMemory, 1);
   } catch (const std::exception& error) {
-    return fail(error, 1);
+    return fail(error, 1, lines);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "weft/train/checkpoint.h"
 #include "weft/train/commands.h"
 #include "weft/train/evaluate.h"
+#include "weft/train/line_progress.h"
 #include "weft/train/metric_arguments.h"
 #include "weft/train/model_ensemble.h"
 #include "weft/train/output_file.h"
@@ -112,8 +114,9 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const Regi
   row.sentences = static_cast<Index>(text.source.size());
   row.loss = evaluate_loss(model, encoded.corpus, model.config().training.batch_tokens);
   with_names(std::span(&path, 1), [&] {
-    row.result =
-        evaluate_translations(model, text.source, text.references, row.metrics, options, decoding.batch_tokens);
+    LineProgress progress(stderr, true, row.sentences);
+    row.result = evaluate_translations(model, text.source, text.references, row.metrics, options, decoding.batch_tokens,
+                                       &progress);
   });
   if (row.result.cut_lines > 0) {
     warn(fmt::format(

@@ -1,6 +1,9 @@
 // weft translate: lines in, lines out, as they come.
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <optional>
 
 #include "weft/core/error.h"
@@ -8,6 +11,7 @@
 #include "weft/data/utf8.h"
 #include "weft/train/commands.h"
 #include "weft/train/line_input.h"
+#include "weft/train/line_progress.h"
 #include "weft/train/output_file.h"
 #include "weft/train/run_files.h"
 #include "weft/train/translate.h"
@@ -92,9 +96,24 @@ void add_line(const TranslatedLine& line, Index number, const Arguments& argumen
   }
 }
 
+/// Whether a line of progress on the terminal disturbs nothing: the translation goes to a file, so that no other program
+/// shows it there meanwhile, and nobody types the input.
+bool may_show_progress(const Arguments& arguments) {
+  if (!arguments.has("input") && ::isatty(STDIN_FILENO) == 1) return false;
+  struct stat status {};
+  if (!arguments.has("output")) return ::fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode);
+  return ::stat(arguments.text("output").c_str(), &status) != 0 || S_ISREG(status.st_mode);
+}
+
 /// Translates all of the input, handing on the output block by block.
 void translate_all(ModelSpan models, const Arguments& arguments, TranslateOptions options, const Outputs& outputs) {
   LineInput input(arguments.text("input", ""));
+  LineProgress progress(stderr, may_show_progress(arguments));
+  options.progress = &progress;
+  const auto warn_below = [&](const std::string& text) {
+    progress.clear();
+    warn(text);
+  };
   bool drawn = !arguments.has("attention");
   Index number = 0;
   for (;;) {
@@ -104,8 +123,8 @@ void translate_all(ModelSpan models, const Arguments& arguments, TranslateOption
     Index replaced = 0;
     for (std::string& line : lines) line = replace_invalid_text(line, replaced);
     if (replaced > 0) {
-      warn(fmt::format("{}: {} bytes in lines {} to {} are not UTF-8 text; replaced by U+FFFD", input.name(), replaced,
-                       number + 1, number + static_cast<Index>(lines.size())));
+      warn_below(fmt::format("{}: {} bytes in lines {} to {} are not UTF-8 text; replaced by U+FFFD", input.name(),
+                             replaced, number + 1, number + static_cast<Index>(lines.size())));
     }
     options.first_line = number + 1;
     const auto translated = translate(models, lines, options);
@@ -113,8 +132,8 @@ void translate_all(ModelSpan models, const Arguments& arguments, TranslateOption
     for (std::size_t i = 0; i < lines.size(); ++i) {
       ++number;
       if (translated[i].cut_tokens > 0) {
-        warn(fmt::format("{}:{}: the model holds {} tokens; the last {} of this line were left out", input.name(),
-                         number, longest_sentence(models), translated[i].cut_tokens));
+        warn_below(fmt::format("{}:{}: the model holds {} tokens; the last {} of this line were left out", input.name(),
+                               number, longest_sentence(models), translated[i].cut_tokens));
       }
       add_line(translated[i], number, arguments, texts);
       const std::string& best = translated[i].translations.front().text;
@@ -128,7 +147,7 @@ void translate_all(ModelSpan models, const Arguments& arguments, TranslateOption
     outputs.alignment(texts.alignment);
     outputs.soft_alignment(texts.soft_alignment);
   }
-  if (!drawn) warn("no line had words; no attention was drawn");
+  if (!drawn) warn_below("no line had words; no attention was drawn");
 }
 
 /// Calls `write` with an output to the file of an option, or with one that is never used if it was not given.

@@ -60,12 +60,14 @@ LossResult evaluate_loss(const TranslationModel& model, const Corpus& corpus, In
 
 TranslationResult evaluate_translations(const TranslationModel& model, std::span<const std::string> source,
                                         std::span<const std::vector<std::string>> references, const Metrics& metrics,
-                                        const SearchOptions& options, Index batch_tokens) {
+                                        const SearchOptions& options, Index batch_tokens, LineProgress* progress) {
+  const TranslationModel* const models[] = {&model};
+  const TranslateOptions how{.search = options, .batch_tokens = batch_tokens, .progress = progress};
   TranslationResult result;
   result.translations.reserve(source.size());
   for (std::size_t begin = 0; begin < source.size(); begin += kLinesAtOnce) {
     const auto lines = source.subspan(begin, std::min(kLinesAtOnce, source.size() - begin));
-    for (const TranslatedLine& line : translate(model, lines, options, batch_tokens)) {
+    for (const TranslatedLine& line : translate(models, lines, how)) {
       result.cut_lines += line.cut_tokens > 0;
       result.translations.push_back(line.translations.front().text);  // copied: without the room it grew in
     }

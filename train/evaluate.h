@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/data/corpus.h"
+#include "weft/train/line_progress.h"
 #include "weft/train/metrics.h"
 #include "weft/train/search.h"
 #include "weft/train/translation_model.h"
@@ -34,10 +35,12 @@ LossResult evaluate_loss(const TranslationModel& model, const Corpus& corpus, In
 /// How many lines evaluate_translations translates at a time: their tokens take far more memory than is kept of them.
 inline constexpr std::size_t kLinesAtOnce = 1024;
 
-/// Translates lines and compares them with their references; references[r][i] is the r-th of source[i].
+/// Translates lines and compares them with their references; references[r][i] is the r-th of source[i]. `progress`, if
+/// there is one, is told of the lines as they are translated.
 TranslationResult evaluate_translations(const TranslationModel& model, std::span<const std::string> source,
                                         std::span<const std::vector<std::string>> references, const Metrics& metrics,
-                                        const SearchOptions& options, Index batch_tokens);
+                                        const SearchOptions& options, Index batch_tokens,
+                                        LineProgress* progress = nullptr);
 
 /// What evaluate_translations takes from the heap, tensors aside, in bytes.
 struct TranslationBytes {

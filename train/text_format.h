@@ -20,7 +20,8 @@ std::string format_bytes(Index bytes);
 /// known (negative or not finite).
 std::string format_duration(double seconds);
 
-/// Shows the control characters of a text and those that part lines as C spells them: "\n", "\x1B". Bytes that are not UTF-8 stay.
+/// Shows the control characters of a text and those that part lines as C spells them: "\n", "\x1B". Bytes that are not
+/// UTF-8 stay.
 std::string show_controls(std::string_view text);
 
 /// Takes the first code point off `text`, which must not be empty; U+FFFD for a byte that is not UTF-8.

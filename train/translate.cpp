@@ -105,6 +105,10 @@ std::vector<TranslatedLine> translate(ModelSpan models, std::span<const std::str
     sources.push_back({i, first.source_vocabulary().ids(line.source)});
     text.append(sources.back().ids);
   }
+  const auto note_done = [&](std::size_t count) {
+    if (options.progress != nullptr) options.progress->add(static_cast<Index>(count));
+  };
+  note_done(lines.size() - sources.size());  // blank ones
   if (sources.empty()) return results;
   const Index hypotheses = options.sampling ? options.search.n_best : options.search.beam;
   for (const auto& sentences : batches_by_length(text, std::max<Index>(1, options.batch_tokens / hypotheses))) {
@@ -131,6 +135,7 @@ std::vector<TranslatedLine> translate(ModelSpan models, std::span<const std::str
         throw_not_a_number(networks, make_batch(pair, alone));
       }
     }
+    note_done(sentences.size());
   }
   return results;
 }

@@ -8,6 +8,7 @@
 
 #include "weft/train/alignment.h"
 #include "weft/train/attention_picture.h"
+#include "weft/train/line_progress.h"
 #include "weft/train/model_ensemble.h"
 #include "weft/train/sampling.h"
 #include "weft/train/search.h"
@@ -39,6 +40,7 @@ struct TranslateOptions {
   Index first_line = 1;                          ///< the number of the first line, which samples depend on
   bool alignments = false;                       ///< whether translations get their alignment
   Index batch_tokens = 4096;                     ///< source tokens times hypotheses of a batch
+  LineProgress* progress = nullptr;              ///< told of the lines as they are done
 };
 
 /// The search options of a config.
