@@ -169,7 +169,8 @@ TEST_CASE("sizes beyond any machine are named in a configuration, and a model be
   CHECK(contains(config_error(R"({"data": {"max_vocabulary": 1e9}})"), "data.max_vocabulary is 1e9; must be"));
   CHECK(contains(config_error(R"({"model": {"d_model": 1024, "heads": 1, "max_length": 16385}})"),
                  "model.max_length (16385) times model.d_model (1024) must be at most 16777216"));
-  CHECK(contains(config_error(R"({"data": {"cache": "a\u0000b"}})"), "c.json:1:29: a zero byte in a text"));
+  CHECK(contains(config_error(R"({"data": {"cache": "a\u0000b"}})"), "c.json:1:29: a control character in a text"));
+  CHECK(contains(config_error(R"({"data": {"cache": "a\nb"}})"), "c.json:1:25: a control character in a text"));
   const Config huge = parse_config(
       R"({"model": {"d_model": 65536, "heads": 1, "d_feed_forward": 1048576, "encoder_layers": 100,
           "decoder_layers": 100, "max_length": 256, "positions": "learned"}, "data": {"max_length": 8}})",

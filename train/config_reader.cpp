@@ -64,7 +64,9 @@ class ValueReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_float(double v, const std::string& digits) override { return value({v, digits}); }
   bool string(std::string& v) override {
-    if (v.find('\0') != v.npos) return stop("a zero byte in a text");  // would cut the name of a file
+    const auto is_control = [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; };
+    // Would cut the name of a file, or a message.
+    if (std::any_of(v.begin(), v.end(), is_control)) return stop("a control character in a text");
     return value({v, json_string(v).value()});
   }
   bool binary(binary_t&) override { return false; }
