@@ -55,7 +55,7 @@ TEST_CASE("the memory of an update, from a part of its batch, is within 15 % of 
     Subject subject(all);
     TrainingStep step(*subject.model);
     const auto batches = BatchPlan(subject.data.train, subject.model->config().training.batch_tokens, 1).epoch(0);
-    const BatchSize largest = largest_batch(subject.data.train, batches);
+    const BatchSize largest = size_of(subject.data.train, largest_batch(subject.data.train, batches));
     CHECK(largest.rows() <= subject.model->config().training.batch_tokens);
     const Index before = memory_statistics().current_bytes;
     const double taken =
