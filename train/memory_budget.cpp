@@ -96,7 +96,7 @@ Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, Index b
     needed.state = least;
     throw ConfigError(fmt::format(
         "training.memory is {}; the program, the model, its optimizer and its longest pair alone take {}; allow "
-        "more, or make the model or data.max_length smaller",
+        "more, or lower model.d_model or data.max_length",
         format_bytes(budget), format_bytes(needed.to_come())));
   }
   Index probe = std::min<Index>(config.batch_tokens, fails - 1);
