@@ -1,6 +1,6 @@
-// The batch that fits into a given memory. What the process takes is found from the tensors, as the pool hands them out to
-// one thread, and not from what the system says of it, so that the answer depends on the model, the text and the budget
-// alone.
+// The batch that fits into a given memory. What the process takes is found from the tensors, as the pool hands them out
+// to one thread, and not from what the system says of it, so that the answer depends on the model, the text and the
+// budget alone.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// What stands at each place of a line, `longest` symbols of it, is sorted: the beginnings of n symbols of those that are so
-// long are the line's n-grams of n symbols, in order too. One walk through all lines at once then meets equal n-grams of
-// any length one after another.
+// What stands at each place of a line, `longest` symbols of it, is sorted: the beginnings of n symbols of those that are
+// so long are the line's n-grams of n symbols, in order too. One walk through all lines at once then meets equal n-grams
+// of any length one after another.
 #include "weft/train/shared_ngrams.h"
 
 #include <numeric>

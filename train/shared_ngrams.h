@@ -37,8 +37,8 @@ class SortedNgrams {
   /// How many n-grams of n >= 1 symbols there are.
   Index count(std::size_t n) const { return std::max<Index>(symbols() - static_cast<Index>(n) + 1, 0); }
 
-  /// How many n-grams of 1, 2, ... `longest` symbols are in other lines as well: each as often as it is here, at most as
-  /// often as it is in the one that has it most often. The others have the same `longest`.
+  /// How many n-grams of 1, 2, ... `longest` symbols are in other lines as well: each as often as it is here, at most
+  /// as often as it is in the one that has it most often. The others have the same `longest`.
   std::vector<Index> shared_with(std::span<const SortedNgrams> others) const;
 
  private:
