@@ -10,6 +10,7 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/core/threads.h"
 
 namespace weft {
 namespace {
@@ -108,8 +109,9 @@ MemoryRoom memory_room(const fs::path& root) {
       lower_to_groups(root / "sys/fs/cgroup/memory", group, kVersion1, room);
     }
   }
-  const std::string status = text_of("/proc/self/status");
   const Index space = limit_of(RLIMIT_AS), data = limit_of(RLIMIT_DATA);
+  if (space != kUnlimited || data != kUnlimited) start_threads();
+  const std::string status = text_of("/proc/self/status");
   if (space != kUnlimited) {
     lower(room, space - 1024 * number_after(status, "VmSize:").value_or(0), "left of the address space (ulimit -v)");
   }

@@ -23,8 +23,8 @@ struct MemoryRoom {
 };
 
 /// The least of what is free on the machine (MemAvailable), what control groups leave (v1 and v2, each group above this
-/// process), and what the limits RLIMIT_AS and RLIMIT_DATA (ulimit -v and -d) leave. Files are looked up below `root`, for
-/// tests.
+/// process), and what the limits RLIMIT_AS and RLIMIT_DATA (ulimit -v and -d) leave once the
+/// threads of parallel_for have started. Files are looked up below `root`, for tests.
 MemoryRoom memory_room(const std::filesystem::path& root = "/");
 
 }  // namespace weft

@@ -6,7 +6,9 @@
 // of others: what a core has written in one loop it most likely reads in the next, out of its own caches.
 #include "weft/core/threads.h"
 
+#include <malloc.h>
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -32,6 +34,15 @@ int default_threads() {
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
+#endif
+}
+
+/// Has all threads share one heap where the address space is limited (ulimit -v): for each thread's own the C library of GNU
+/// would reserve 64 MiB of it, at some time or other, and never use the most of them.
+void share_one_heap() {
+#ifdef M_ARENA_MAX
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) ::mallopt(M_ARENA_MAX, 1);
 #endif
 }
 
@@ -62,18 +73,17 @@ class Pool {
     for (std::thread& thread : threads_) thread.join();
   }
 
+  /// Makes `helpers` other threads now.
+  void start(int helpers) {
+    const std::scoped_lock lock(one_loop_);
+    add_threads(helpers);
+  }
+
   /// Runs a loop with up to `helpers` other threads, or returns false if the pool is busy with another thread's loop.
   bool run(Index count, Index tile, Index tiles, int helpers, FunctionRef<void(Index, Index)> body) {
     const std::unique_lock lock(one_loop_, std::try_to_lock);
     if (!lock) return false;
-    try {
-      while (static_cast<int>(threads_.size()) < helpers) {
-        const int number = static_cast<int>(threads_.size());
-        threads_.emplace_back([this, number] { help(number); });
-      }
-    } catch (const std::system_error&) {
-      // The system gives no more threads: those that are there will do.
-    }
+    add_threads(helpers);
     helpers_.store(helpers, std::memory_order_relaxed);
     body_ = &body;
     count_ = count;
@@ -101,6 +111,18 @@ class Pool {
   }
 
  private:
+  void add_threads(int helpers) {
+    if (threads_.empty()) share_one_heap();
+    try {
+      while (static_cast<int>(threads_.size()) < helpers) {
+        const int number = static_cast<int>(threads_.size());
+        threads_.emplace_back([this, number] { help(number); });
+      }
+    } catch (const std::system_error&) {
+      // The system gives no more threads: those that are there will do.
+    }
+  }
+
   void wake() {
     wakes_.fetch_add(1, std::memory_order_release);
     wakes_.notify_all();
@@ -175,6 +197,10 @@ int threads() {
   static const int by_default = default_threads();
   const int count = thread_count;
   return count > 0 ? count : by_default;
+}
+
+void start_threads() {
+  if (threads() > 1 && !in_loop) pool().start(threads() - 1);
 }
 
 void parallel_for(Index count, Index tile, FunctionRef<void(Index, Index)> body) {

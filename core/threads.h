@@ -38,6 +38,10 @@ void set_threads(int count);
 /// How many threads parallel_for may use.
 int threads();
 
+/// Starts as many threads now, so that what their stacks take of the address space is taken and can be seen; otherwise they
+/// start as loops need them. There are fewer if the system gives no more.
+void start_threads();
+
 /// Calls body(begin, end) for every tile [0, tile), [tile, 2 tile), … of [0, count), in any order and possibly at the
 /// same time. Runs in the calling thread alone if there is one tile, one thread, or if it is already inside a
 /// parallel_for. An exception from the body is thrown again here once all tiles have ended.

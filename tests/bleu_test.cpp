@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "limited_allocation.h"
 #include "score_fixture.h"
 #include "throws.h"
 #include "weft/core/error.h"
@@ -125,4 +126,17 @@ TEST_CASE("a signature names the program, and the resampling if there is one") {
         "nrefs:1|bs:500|seed:7|case:mixed|eff:no|tok:13a|smooth:exp");
   CHECK(format_score(Bleu(), sums_of(Bleu(), {"a b c d"}, {{"a b c d"}}), "sig") ==
         "BLEU|sig = 100.00 100.0/100.0/100.0/100.0 (BP = 1.000 ratio = 1.000 hyp_len = 4 ref_len = 4)");
+}
+
+TEST_CASE("a line of marks, each of which is a word, takes few bytes of memory for each") {
+  const std::size_t length = 100'000;
+  std::string line;
+  for (std::size_t i = 0; i < length; ++i) line += "!?%$&"[i * i % 23 % 5];
+  const LimitedAllocation limit(10 * length);  // of a block
+  for (const auto tokenizer : {BleuTokenizer::k13a, BleuTokenizer::kZh, BleuTokenizer::kChar}) {
+    BleuOptions options;
+    options.tokenizer = tokenizer;
+    const std::vector<Index> sums = sums_of(Bleu(options), {line}, {{line.substr(1)}});
+    CHECK(sums == std::vector<Index>{100'000, 99'999, 99'999, 99'998, 99'997, 99'996, 100'000, 99'999, 99'998, 99'997});
+  }
 }

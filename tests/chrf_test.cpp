@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "limited_allocation.h"
 #include "score_fixture.h"
 #include "throws.h"
 #include "weft/core/error.h"
@@ -70,4 +71,19 @@ TEST_CASE("metrics go by the names that users give") {
   CHECK_THROWS_SAYING(make_metrics("bleu,blue"), "\"blue\" is not a metric", ConfigError);
   CHECK_THROWS_SAYING(make_metrics("bleu,"), "\"\" is not a metric", ConfigError);
   CHECK_THROWS_SAYING(make_metrics("bleu,chrf,bleu"), "bleu is named twice", ConfigError);
+}
+
+TEST_CASE("a long line without a space takes 4 bytes of memory for each of its characters, twice") {
+  const std::size_t length = 100'000;
+  std::string line, other;
+  for (std::size_t i = 0; i < length; ++i) {
+    line += static_cast<char>('a' + i * i % 23);
+    other += static_cast<char>('a' + i * i % 29 % 23);
+  }
+  const LimitedAllocation limit(5 * length);  // of a block; there are two such of each line
+  for (const std::size_t word_order : {0u, 2u}) {
+    const double score = score_of(Chrf({.word_order = word_order}), {line}, {{other}, {line.substr(1)}});
+    CHECK(score > (word_order == 0 ? 99 : 50));
+    CHECK(score < 100);
+  }
 }

@@ -19,6 +19,12 @@ Index chosen(Index budget, const std::vector<std::string>& overrides = {}) {
   return batch_tokens_within(*model, data.train, budget);
 }
 
+/// What tensors may take of a budget.
+Index tensors_of(Index budget) {
+  const auto model = tiny_model(tiny_config());
+  return tensors_within(tiny_data(*model, letters(2000, 5), letters(10, 6)).train, model->config().data, budget);
+}
+
 /// What an update with such batches takes.
 Index taken(Index batch_tokens, const std::vector<std::string>& overrides = {}) {
   const auto model = tiny_model(tiny_config(overrides));
@@ -56,16 +62,17 @@ TEST_CASE(
                                                     {"training.batch_tokens=9000"}}) {
     CAPTURE(overrides.size());
     Index before = 0;
-    for (const Index budget : {2 * kMega, 4 * kMega}) {
+    for (const Index budget : {kProgramBytes + 6 * kMega, kProgramBytes + 9 * kMega}) {
       const Index tokens = chosen(budget, overrides);
       CHECK(tokens > before);
-      CHECK(taken(tokens, overrides) <= budget);
-      CHECK(taken(tokens + tokens / 10, overrides) > budget * 97 / 100);
+      CHECK(taken(tokens, overrides) <= tensors_of(budget));
+      CHECK(taken(tokens + tokens / 10, overrides) > tensors_of(budget) * 97 / 100);
       before = tokens;
     }
   }
   // The average has the size of the parameters: with it this is too little.
-  const Index enough = 1'300'000;
+  Index enough = kProgramBytes;
+  while (tensors_of(enough) < 1'300'000) enough += 50'000;
   CHECK(chosen(enough, {"model.d_model=64"}) >= 1);
   CHECK_THROWS_SAYING(chosen(enough, {"model.d_model=64", "training.ema_decay=0.9"}), "alone take", ConfigError);
 }
@@ -74,7 +81,7 @@ TEST_CASE("the choice is the same for any number of threads, and again") {
   std::vector<Index> choices;
   for (const int count : {1, 2, 3}) {
     set_threads(count);
-    choices.push_back(chosen(3 * kMega));
+    choices.push_back(chosen(kProgramBytes + 7 * kMega));
     CHECK(threads() == count);
   }
   set_threads(1);
@@ -88,13 +95,13 @@ TEST_CASE(
   const TrainingData data = tiny_data(*model, letters(50, 5), letters(10, 6));
   const Index tokens = batch_tokens_within(*model, data.train, Index{1} << 40);
   CHECK(BatchPlan(data.train, tokens, 1).epoch(0).size() <= 2);
-  CHECK_THROWS_SAYING(batch_tokens_within(*model, data.train, 5000), "training.memory is 4.9 KiB; the model, its",
+  CHECK_THROWS_SAYING(batch_tokens_within(*model, data.train, 5000), "or lower model.d_model or data.max_length",
                       ConfigError);
 }
 
 TEST_CASE("weft train chooses the batch once, writes it down, and goes on with it") {
   trained();
-  const Words words{"train", "tiny.json", "--quiet", "--set", "training.steps=6", "--set", "training.memory=3MB"};
+  const Words words{"train", "tiny.json", "--quiet", "--set", "training.steps=6", "--set", "training.memory=40MB"};
   for (const char* threads : {"1", "2"}) {
     CHECK(run_weft(words + Words{"--run", std::string("memory") + threads, "--threads", threads}).code == 0);
   }
@@ -117,3 +124,31 @@ TEST_CASE("weft train chooses the batch once, writes it down, and goes on with i
                  "or \"800MB\""});
   check_refused(words + Words{"--run", "no", "--set", "training.memory=1KiB"}, {"1.0 KiB allowed by training.memory"});
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("training.memory is what the process takes at its peak") {
+  trained();
+  const Outcome outcome = run_weft({"train", "tiny.json",
+                                    "--run", "peak",
+                                    "--set", "training.steps=2",
+                                    "--set", "data.task=copy",
+                                    "--set", "data.tokenizer=whitespace",
+                                    "--set", "model.max_length=64",
+                                    "--set", "training.memory=90MiB",
+                                    "--set", "data.train_source=",
+                                    "--set", "data.train_target=",
+                                    "--set", "data.valid_source=",
+                                    "--set", "data.valid_target=",
+                                    "--set", "data.test_source=",
+                                    "--set", "data.test_target=",
+                                    "--set", "data.max_length=60"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const std::string key = "expected memory  ";
+  const std::size_t at = outcome.out.find(key);
+  REQUIRE(at != std::string::npos);
+  const double peak = std::stod(outcome.out.substr(at + key.size()));  // in MiB
+  CHECK(peak > 0.75 * 90);
+  CHECK(peak < 1.05 * 90);
+}
+#endif

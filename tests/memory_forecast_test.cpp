@@ -4,6 +4,8 @@
 
 #include <sys/resource.h>
 
+#include <cstdlib>
+
 #include "cli.h"
 #include "throws.h"
 #include "weft/core/error.h"
@@ -53,7 +55,7 @@ TEST_CASE("the memory of an update, from a part of its batch, is within 15 % of 
     Subject subject(all);
     TrainingStep step(*subject.model);
     const auto batches = BatchPlan(subject.data.train, subject.model->config().training.batch_tokens, 1).epoch(0);
-    const BatchSize largest = largest_batch(subject.data.train, batches);
+    const BatchSize largest = size_of(subject.data.train, largest_batch(subject.data.train, batches));
     CHECK(largest.rows() <= subject.model->config().training.batch_tokens);
     const Index before = memory_statistics().current_bytes;
     const double taken =
@@ -299,6 +301,26 @@ TEST_CASE("weft train refuses what a limit of the shell (ulimit -v) leaves no ro
   CHECK(outcome.code == 2);
   CHECK(contains(outcome.err, "left of the address space (ulimit -v); lower model.d_model from 4000 to "));
   CHECK_FALSE(fs::exists("no"));
+}
+
+TEST_CASE("what threads take of a limited address space is foreseen, and little") {
+  workplace();
+  put("threads.json", R"({"data": {"task": "copy", "tokenizer": "whitespace"},
+    "model": {"d_model": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "d_feed_forward": 64},
+    "training": {"steps": 2, "batch_tokens": 4096, "validate_every": 2, "validation_sentences": 20}})");
+  const auto run = [](int mebibytes) {
+    const std::string command = "ulimit -v " + std::to_string(1024 * mebibytes) + "; exec '" WEFT_BINARY "'" +
+                                " train threads.json --run threads --threads 8 > threads.out 2> threads.err";
+    const int status = std::system(command.c_str());
+    CAPTURE(mebibytes);
+    CAPTURE(bytes_of("threads.err"));
+    CHECK((status == 0) == fs::exists("threads"));  // a run that begins ends well
+    CHECK(lines_of(bytes_of("threads.err")).size() == (status == 0 ? 0 : 1));
+    fs::remove_all("threads");
+    return status;
+  };
+  for (const int mebibytes : {108, 124, 140}) run(mebibytes);
+  for (const int mebibytes : {220, 280, 300}) CHECK(run(mebibytes) == 0);  // not with heaps that take 64 MiB each
 }
 #endif
 

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <iterator>
 #include <stdexcept>
 #include <vector>
 
@@ -51,4 +53,15 @@ TEST_CASE("parallel_for nests, does nothing for no items, and passes an exceptio
                                  if (i == 2) throw std::runtime_error("two");
                                }),
                   std::runtime_error);
+}
+
+TEST_CASE("threads can be started before there is a loop") {
+  const auto running = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}); };
+  set_threads(5);
+  start_threads();
+  CHECK(running() >= 5);
+  const auto before = running();
+  start_threads();
+  CHECK(running() == before);
+  set_threads(2);
 }

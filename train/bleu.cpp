@@ -6,15 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstdlib>
 #include <iterator>
-#include <map>
-#include <unordered_map>
+#include <utility>
 
 #include "weft/core/error.h"
 #include "weft/core/suggestion.h"
 #include "weft/data/lower_case.h"
+#include "weft/train/shared_ngrams.h"
 
 namespace weft {
 namespace {
@@ -23,34 +22,11 @@ constexpr std::size_t kOrders = 4;
 constexpr std::size_t kLength = 0, kReferenceLength = 1, kMatches = 2, kTotals = kMatches + kOrders;
 constexpr std::string_view kSmoothings[] = {"exp", "floor", "add-k", "none"};  // in the order of BleuSmoothing
 
-using Ngram = std::array<std::int32_t, kOrders>;  // word numbers; -1 after the last word
-using NgramCounts = std::map<Ngram, Index>;
-using Words = std::unordered_map<std::string, std::int32_t>;
-
-std::size_t order(const Ngram& ngram) {
-  return static_cast<std::size_t>(std::find(ngram.begin(), ngram.end(), -1) - ngram.begin());
-}
-
-struct CountedLine {
-  NgramCounts ngrams;
-  Index length = 0;
-};
-
-CountedLine count_ngrams(std::string_view text, const BleuOptions& options, Words& words) {
-  std::vector<std::int32_t> ids;
-  for (std::string& word : bleu_tokenize(options.lowercase ? lower_case(text) : text, options.tokenizer)) {
-    ids.push_back(words.try_emplace(std::move(word), static_cast<std::int32_t>(words.size())).first->second);
-  }
-  CountedLine line;
-  line.length = static_cast<Index>(ids.size());
-  for (std::size_t begin = 0; begin < ids.size(); ++begin) {
-    Ngram ngram = {-1, -1, -1, -1};
-    for (std::size_t n = 0; n < kOrders && begin + n < ids.size(); ++n) {
-      ngram[n] = ids[begin + n];
-      ++line.ngrams[ngram];
-    }
-  }
-  return line;
+SortedNgrams ngrams_of(std::string_view text, const BleuOptions& options, WordNumbers& numbers) {
+  Symbols words;
+  for_each_bleu_word(options.lowercase ? lower_case(text) : text, options.tokenizer,
+                     [&](std::string_view word) { words += numbers(word); });
+  return SortedNgrams(std::move(words), kOrders);
 }
 
 bool takes_value(BleuSmoothing smoothing) {
@@ -92,28 +68,22 @@ std::string Bleu::settings() const {
 
 void Bleu::count(std::string_view hypothesis, std::span<const std::string_view> references,
                  std::span<Index> numbers) const {
-  Words words;
-  const CountedLine line = count_ngrams(hypothesis, options_, words);
-  CountedLine best;  // the most of each n-gram in any reference, and the length closest to the hypothesis'
-  for (std::size_t r = 0; r < references.size(); ++r) {
-    const CountedLine reference = count_ngrams(references[r], options_, words);
-    const Index off = std::abs(reference.length - line.length), best_off = std::abs(best.length - line.length);
-    if (r == 0 || off < best_off || (off == best_off && reference.length < best.length)) {
-      best.length = reference.length;
-    }
-    for (const auto& [ngram, count] : reference.ngrams) {
-      Index& most = best.ngrams[ngram];
-      most = std::max(most, count);
-    }
+  WordNumbers word_numbers;
+  const SortedNgrams line = ngrams_of(hypothesis, options_, word_numbers);
+  std::vector<SortedNgrams> others;
+  Index closest = 0;  // of the references' lengths
+  for (const std::string_view text : references) {
+    others.push_back(ngrams_of(text, options_, word_numbers));
+    const Index length = others.back().symbols();
+    const Index off = std::abs(length - line.symbols()), least = std::abs(closest - line.symbols());
+    if (others.size() == 1 || off < least || (off == least && length < closest)) closest = length;
   }
-  std::fill(numbers.begin(), numbers.end(), 0);
-  numbers[kLength] = line.length;
-  numbers[kReferenceLength] = best.length;
-  for (const auto& [ngram, count] : line.ngrams) {
-    const std::size_t n = order(ngram) - 1;
-    numbers[kTotals + n] += count;
-    const auto found = best.ngrams.find(ngram);
-    if (found != best.ngrams.end()) numbers[kMatches + n] += std::min(count, found->second);
+  numbers[kLength] = line.symbols();
+  numbers[kReferenceLength] = closest;
+  const std::vector<Index> shared = line.shared_with(others);
+  for (std::size_t n = 0; n < kOrders; ++n) {
+    numbers[kMatches + n] = shared[n];
+    numbers[kTotals + n] = line.count(n + 1);
   }
 }
 

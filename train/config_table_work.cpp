@@ -19,10 +19,10 @@ void add_training(ConfigTable& table) {
       "it.");
   key("batch_tokens", &S::batch_tokens, {.at_least = 1}, "Tokens of a batch, source and target together.");
   key("memory", &S::memory, {},
-      "Memory that training may take, such as `2GiB` or `800MB`. The largest `batch_tokens` whose update stays within "
-      "it "
-      "is then chosen at the start, by measuring tensor memory, and stands in the place of `batch_tokens` in the run's "
-      "`config.json` and checkpoints. Empty for no limit.");
+      "Memory that the process may take at its peak in training, such as `2GiB` or `800MB`. The largest `batch_tokens` "
+      "that stays within it is then chosen at the start, by measuring an update's tensors and adding what the process "
+      "takes besides, and stands in the place of `batch_tokens` in the run's `config.json` and checkpoints. The peak "
+      "comes out at some 80 to 100 % of it; making a vocabulary is not counted. Empty for no limit.");
   key("accumulate", &S::accumulate, {.at_least = 1, .at_most = 10000}, "Batches whose gradients make one update.");
   key("label_smoothing", &S::label_smoothing, {.at_least = 0, .below = 1},
       "Probability that the loss spreads over the whole vocabulary.");

@@ -1,5 +1,5 @@
-// What is looked for in each text by the checks of data_check.h: lines that are there twice or in the training text as well,
-// and lengths, blank sides and tokens that the vocabulary lacks.
+// What is looked for in each text by the checks of data_check.h: lines that are there twice or in the training text as
+// well, and lengths, blank sides and tokens that the vocabulary lacks.
 #pragma once
 
 #include <cstdint>

@@ -30,10 +30,13 @@ class OneThread {
   int before_;
 };
 
-Index tokens_of(const Corpus& corpus, const std::vector<Index>& sentences) {
-  Index sum = 0;
-  for (const Index s : sentences) sum += corpus.source.length(s) + corpus.target.length(s);
-  return sum;
+/// A process that trains on a text, without its tensors.
+MemoryForecast without_tensors(const Corpus& corpus, const DataConfig& config) {
+  const auto tokens = static_cast<Index>(corpus.source.tokens.size() + corpus.target.tokens.size());
+  MemoryForecast forecast;
+  forecast.text = kProgramBytes + tokens * static_cast<Index>(sizeof(TokenId)) +
+                  3 * corpus.size() * static_cast<Index>(sizeof(Index)) + text_bytes(corpus, config);
+  return forecast;
 }
 
 }  // namespace
@@ -60,14 +63,15 @@ std::optional<Index> parse_bytes(std::string_view text) {
 
 Index peak_memory(TranslationModel& model, TrainingStep& step, const Corpus& corpus,
                   const std::vector<std::vector<Index>>& batches, Index update) {
-  const auto largest = std::max_element(batches.begin(), batches.end(), [&](const auto& a, const auto& b) {
-    return tokens_of(corpus, a) < tokens_of(corpus, b);
-  });
-  const Batch batch = make_batch(corpus, *largest);
+  const Batch batch = make_batch(corpus, largest_batch(corpus, batches));
   reset_peak_memory();
   step.add_gradients(batch, 1 / static_cast<real>(batch.target_rows.rows()), update, 0);
   model.parameters().reset_gradients();
   return memory_statistics().peak_bytes;
+}
+
+Index tensors_within(const Corpus& corpus, const DataConfig& config, Index budget) {
+  return static_cast<Index>(without_tensors(corpus, config).room_for_work(budget));
 }
 
 Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, Index budget) {
@@ -86,23 +90,24 @@ Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, Index b
   const Index pairs = corpus.source.sentences();
   const Index all = corpus.source.rows.rows() + corpus.target.rows.rows() + 2 * pairs;  // as BatchPlan counts
   Index fits = 1, fails = std::min(all, kLargestInteger) + 1;
-  const Index least = measured(fits);
-  if (least > budget) {
-    throw ConfigError(
-        fmt::format("training.memory is {}; the model, its optimizer and its "
-                    "longest pair alone take {}; allow more, or make the "
-                    "model or data.max_length smaller",
-                    format_bytes(budget), format_bytes(least)));
+  const Index least = measured(fits), tensors = tensors_within(corpus, model.config().data, budget);
+  if (least > tensors) {
+    MemoryForecast needed = without_tensors(corpus, model.config().data);
+    needed.state = least;
+    throw ConfigError(fmt::format(
+        "training.memory is {}; the program, the model, its optimizer and its longest pair alone take {}; allow "
+        "more, or lower model.d_model or data.max_length",
+        format_bytes(budget), format_bytes(needed.to_come())));
   }
   Index probe = std::min<Index>(config.batch_tokens, fails - 1);
   double per_token = 1;
   while (fails - fits > std::max<Index>(1, fits / 50)) {
     const Index bytes = measured(probe);
     if (bytes > least) per_token = static_cast<double>(bytes - least) / static_cast<double>(probe - 1);
-    (bytes <= budget ? fits : fails) = probe;
+    (bytes <= tensors ? fits : fails) = probe;
     // The memory is nearly a line, in steps of the pool's sizes: go where the line meets the budget, but on by a little at
     // least, and where that leads beyond what has failed, into the middle.
-    const double guess = std::min(static_cast<double>(budget - least) / per_token, static_cast<double>(fails));
+    const double guess = std::min(static_cast<double>(tensors - least) / per_token, static_cast<double>(fails));
     probe = std::max(static_cast<Index>(guess), fits + fits / 25 + 1);
     if (probe >= fails) probe = fits + (fails - fits) / 2;
   }

@@ -1,12 +1,12 @@
-// The batch that fits into a given memory. What is counted is tensor memory, as
-// the pool hands it out to one thread, not what the system says of the process,
-// so that the answer depends on the model, the text and the budget alone.
+// The batch that fits into a given memory. What the process takes is found from the tensors, as the pool hands them out
+// to one thread, and not from what the system says of it, so that the answer depends on the model, the text and the
+// budget alone.
 #pragma once
 
 #include <optional>
 #include <string_view>
 
-#include "weft/train/training_step.h"
+#include "weft/train/memory_forecast.h"
 
 namespace weft {
 
@@ -21,10 +21,15 @@ std::optional<Index> parse_bytes(std::string_view text);
 Index peak_memory(TranslationModel& model, TrainingStep& step, const Corpus& corpus,
                   const std::vector<std::vector<Index>>& batches, Index update);
 
-/// The largest training.batch_tokens, to a fiftieth, with which an update
-/// stays within `budget` bytes: parameters, gradients, optimizer, the moving
-/// average if there is one, and activations. Throws ConfigError if no batch
-/// does.
+/// What the process takes beside tensors and the training text: the program, its libraries and buffers. Measured.
+inline constexpr Index kProgramBytes = Index{32} << 20;
+
+/// The tensor memory in bytes with which a process that trains on a text stays within `budget` bytes.
+Index tensors_within(const Corpus& corpus, const DataConfig& config, Index budget);
+
+/// The largest training.batch_tokens, to a fiftieth, with which the process stays within `budget` bytes in an update:
+/// parameters, gradients, optimizer, the moving average if there is one, activations, what the pool keeps, the training
+/// text and the program. Throws ConfigError if no batch does.
 Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, Index budget);
 
 }  // namespace weft

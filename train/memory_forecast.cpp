@@ -106,17 +106,19 @@ Index text_bytes(const Corpus& train, const DataConfig& config) {
   return bytes;
 }
 
-BatchSize largest_batch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches) {
-  BatchSize largest;
-  for (const auto& sentences : batches) {
-    BatchSize size{static_cast<Index>(sentences.size()), 0, 0};
-    for (const Index sentence : sentences) {
-      size.source_rows += corpus.source.length(sentence) + 1;
-      size.target_rows += corpus.target.length(sentence) + 1;
-    }
-    if (size.rows() > largest.rows()) largest = size;
+BatchSize size_of(const Corpus& corpus, const std::vector<Index>& sentences) {
+  BatchSize size{static_cast<Index>(sentences.size()), 0, 0};
+  for (const Index sentence : sentences) {
+    size.source_rows += corpus.source.length(sentence) + 1;
+    size.target_rows += corpus.target.length(sentence) + 1;
   }
-  return largest;
+  return size;
+}
+
+const std::vector<Index>& largest_batch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches) {
+  return *std::max_element(batches.begin(), batches.end(), [&](const auto& a, const auto& b) {
+    return size_of(corpus, a).rows() < size_of(corpus, b).rows();
+  });
 }
 
 MemoryLine forecast_update(TranslationModel& model, TrainingStep& step, const BatchSize& batch) {
@@ -178,7 +180,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   forecast.validation_lines = translated_pairs(valid, config.training.validation_sentences);
   const auto batches =
       BatchPlan(train, config.training.batch_tokens, static_cast<std::uint64_t>(config.training.seed)).epoch(0);
-  const BatchSize largest = largest_batch(train, batches);
+  const BatchSize largest = size_of(train, largest_batch(train, batches));
   forecast.largest_rows = largest.rows();
   for (Index i = 0; i < train.size(); ++i) {
     forecast.longest_rows = std::max(forecast.longest_rows, train.source.length(i) + train.target.length(i) + 2);

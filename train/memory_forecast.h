@@ -58,8 +58,11 @@ Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimiz
 /// What is made of a training text for an epoch: its plan, and with data.subword_sampling all of its tokens.
 Index text_bytes(const Corpus& train, const DataConfig& config);
 
-/// The largest of these batches, in tokens.
-BatchSize largest_batch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches);
+/// The size of a batch of these sentences.
+BatchSize size_of(const Corpus& corpus, const std::vector<Index>& sentences);
+
+/// The largest of these batches, of which there is at least one: the one of most rows.
+const std::vector<Index>& largest_batch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches);
 
 /// What an update takes at its peak beside what there is, from an eighth and a quarter of a batch of that size. The
 /// model's gradients are forgotten.

@@ -92,9 +92,10 @@ void require_room(const MemoryForecast& forecast, const Config& config, const Me
                decoding = static_cast<double>(forecast.decoding.bytes);
   if (!training.memory.empty()) {  // the batch was chosen to fit into it
     const Index budget = parse_bytes(training.memory).value();
-    if (forecast.state + forecast.decoding.bytes > budget && decoding <= work) {
-      work = static_cast<double>(budget - forecast.state);
-      needed = forecast.state + forecast.decoding.bytes;
+    const double allowed = forecast.room_for_work(budget - kProgramBytes - forecast.held);
+    if (decoding > allowed && decoding >= update && decoding <= work) {
+      work = allowed;
+      needed = kProgramBytes + forecast.held + forecast.to_come();
       least = {budget, "allowed by training.memory"};
     }
   }

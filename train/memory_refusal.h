@@ -11,7 +11,7 @@ namespace weft {
 void require_room_for_model(TranslationModel& model, const Registry& registry, const MemoryRoom& room = memory_room());
 
 /// Throws ConfigError, with the key to lower and a value that would do, if the forecast is more than there is room for, or
-/// more tensor memory than training.memory.
+/// a validation's translations more than training.memory.
 void require_room(const MemoryForecast& forecast, const Config& config, const MemoryRoom& room);
 
 }  // namespace weft

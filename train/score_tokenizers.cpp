@@ -85,35 +85,33 @@ std::string_view trim(std::string_view line) {
 /// Puts spaces around punctuation. Each pass reads what the one before wrote, left to right, as mteval's
 /// substitutions do; a pass over pairs steps over both characters of a pair that it changed. Its rules speak
 /// of ASCII alone, so it works on bytes: no byte of a longer UTF-8 sequence is ASCII.
-std::string space_out(const std::string& line) {
+std::string space_out(std::string text) {
   std::string alone;
-  for (const char c : line) {
+  for (const char c : text) {
     if (stands_alone(c)) {
       alone += {' ', c, ' '};
     } else {
       alone += c;
     }
   }
+  text = std::move(alone);
 
-  const auto pass = [](const std::string& in, auto matches, std::string_view before, std::string_view between,
-                       std::string_view after) {
+  const auto pass = [&text](auto matches, std::string_view before, std::string_view between, std::string_view after) {
     std::string out;
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      if (i + 1 < in.size() && matches(in[i], in[i + 1])) {
-        out.append(before).append(1, in[i]).append(between).append(1, in[i + 1]).append(after);
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (i + 1 < text.size() && matches(text[i], text[i + 1])) {
+        out.append(before).append(1, text[i]).append(between).append(1, text[i + 1]).append(after);
         ++i;
       } else {
-        out += in[i];
+        out += text[i];
       }
     }
-    return out;
+    text = std::move(out);
   };
-  const std::string ended = pass(
-      alone, [](char a, char b) { return !is_digit(a) && is_point(b); }, "", " ", " ");
-  const std::string begun = pass(
-      ended, [](char a, char b) { return is_point(a) && !is_digit(b); }, " ", " ", "");
-  return pass(
-      begun, [](char a, char b) { return is_digit(a) && b == '-'; }, "", " ", " ");
+  pass([](char a, char b) { return !is_digit(a) && is_point(b); }, "", " ", " ");
+  pass([](char a, char b) { return is_point(a) && !is_digit(b); }, " ", " ", "");
+  pass([](char a, char b) { return is_digit(a) && b == '-'; }, "", " ", " ");
+  return text;
 }
 
 /// Undoes what mteval-v13a takes for markup, and puts a space around the line.
@@ -152,8 +150,7 @@ BleuTokenizer bleu_tokenizer(std::string_view name) {
 
 std::string_view name_of(BleuTokenizer tokenizer) { return kTokenizers[static_cast<std::size_t>(tokenizer)]; }
 
-std::vector<std::string> split_words(std::string_view line) {
-  std::vector<std::string> words;
+void for_each_word(std::string_view line, FunctionRef<void(std::string_view)> take) {
   std::size_t begin = 0, at = 0;
   while (at < line.size()) {
     const std::size_t space = space_length(line.substr(at));
@@ -161,33 +158,39 @@ std::vector<std::string> split_words(std::string_view line) {
       ++at;
       continue;
     }
-    if (at > begin) words.emplace_back(line.substr(begin, at - begin));
+    if (at > begin) take(line.substr(begin, at - begin));
     at += space;
     begin = at;
   }
-  if (at > begin) words.emplace_back(line.substr(begin, at - begin));
-  return words;
+  if (at > begin) take(line.substr(begin, at - begin));
 }
 
-std::vector<std::string> bleu_tokenize(std::string_view line, BleuTokenizer tokenizer) {
+void for_each_bleu_word(std::string_view line, BleuTokenizer tokenizer, FunctionRef<void(std::string_view)> take) {
   line = trim_end(line);
-  std::string text;
   switch (tokenizer) {
     case BleuTokenizer::k13a:
-      return split_words(space_out(without_markup(line)));
-    case BleuTokenizer::kZh:
+      return for_each_word(space_out(without_markup(line)), take);
+    case BleuTokenizer::kZh: {
+      std::string text;
       for_each_code_point(trim(line), [&](char32_t value, std::string_view bytes) {
         const std::string_view around = is_chinese(value) ? " " : "";
         text.append(around).append(bytes).append(around);
       });
-      return split_words(space_out(text));
+      return for_each_word(space_out(std::move(text)), take);
+    }
     case BleuTokenizer::kChar:
-      for_each_code_point(line, [&](char32_t, std::string_view bytes) { text.append(bytes).append(1, ' '); });
-      return split_words(text);
+      return for_each_word(line, [&](std::string_view word) {
+        for_each_code_point(word, [&](char32_t, std::string_view bytes) { take(bytes); });
+      });
     case BleuTokenizer::kNone:
-      break;
+      return for_each_word(line, take);
   }
-  return split_words(line);
+}
+
+std::vector<std::string> bleu_tokenize(std::string_view line, BleuTokenizer tokenizer) {
+  std::vector<std::string> words;
+  for_each_bleu_word(line, tokenizer, [&](std::string_view word) { words.emplace_back(word); });
+  return words;
 }
 
 }  // namespace weft

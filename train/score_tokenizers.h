@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/core/threads.h"
+
 namespace weft {
 
 /// A tokenizer of BLEU: the rules of mteval-v13a, white space only, every character a word, or every Chinese
@@ -18,10 +20,13 @@ BleuTokenizer bleu_tokenizer(std::string_view name);
 /// The name of a tokenizer.
 std::string_view name_of(BleuTokenizer tokenizer);
 
-/// Cuts a line of valid UTF-8 into BLEU's words.
+/// Calls take(word) for each of BLEU's words of a line of valid UTF-8, in order; the word lives as long as the call.
+void for_each_bleu_word(std::string_view line, BleuTokenizer tokenizer, FunctionRef<void(std::string_view)> take);
+
+/// BLEU's words of a line of valid UTF-8.
 std::vector<std::string> bleu_tokenize(std::string_view line, BleuTokenizer tokenizer);
 
-/// Cuts a line at white space, which is what Python's str.split() takes for it.
-std::vector<std::string> split_words(std::string_view line);
+/// Calls take(word) for each word between white space, which is what Python's str.split() takes for it.
+void for_each_word(std::string_view line, FunctionRef<void(std::string_view)> take);
 
 }  // namespace weft
