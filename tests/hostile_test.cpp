@@ -171,6 +171,10 @@ TEST_CASE("sizes beyond any machine are named in a configuration, and a model be
                  "model.max_length (16385) times model.d_model (1024) must be at most 16777216"));
   CHECK(contains(config_error(R"({"data": {"cache": "a\u0000b"}})"), "c.json:1:29: a control character in a text"));
   CHECK(contains(config_error(R"({"data": {"cache": "a\nb"}})"), "c.json:1:25: a control character in a text"));
+  const std::vector<std::string> overrides{"data.cache=a\nb"};
+  CHECK_THROWS_WITH_AS(parse_config("{}", "c.json", overrides),
+                       R"(--set data.cache=a\nb: data.cache is "a\nb"; must be without control characters)",
+                       ConfigError);
   const Config huge = parse_config(
       R"({"model": {"d_model": 65536, "heads": 1, "d_feed_forward": 1048576, "encoder_layers": 100,
           "decoder_layers": 100, "max_length": 256, "positions": "learned"}, "data": {"max_length": 8}})",

@@ -15,6 +15,7 @@
 #include "weft/train/config_rules.h"
 #include "weft/train/config_table.h"
 #include "weft/train/config_texts.h"
+#include "weft/train/text_format.h"
 
 namespace weft {
 namespace {
@@ -46,7 +47,7 @@ class Loader {
   }
 
   void apply(const std::string& override_text) {
-    const std::string where = "--set " + override_text;
+    const std::string where = "--set " + show_controls(override_text);
     const auto equals = override_text.find('=');
     if (equals == std::string::npos) return problem(where, "must have the form KEY=VALUE");
     const std::string path = override_text.substr(0, equals), text = override_text.substr(equals + 1);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "weft/core/error.h"
+#include "weft/train/text_format.h"
 
 namespace weft {
 namespace {
@@ -64,9 +65,7 @@ class ValueReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_float(double v, const std::string& digits) override { return value({v, digits}); }
   bool string(std::string& v) override {
-    const auto is_control = [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; };
-    // Would cut the name of a file, or a message.
-    if (std::any_of(v.begin(), v.end(), is_control)) return stop("a control character in a text");
+    if (show_controls(v) != v) return stop("a control character in a text");  // would cut a file's name, or a message
     return value({v, json_string(v).value()});
   }
   bool binary(binary_t&) override { return false; }
