@@ -26,13 +26,11 @@ constexpr std::size_t kBufferBytes = 1 << 16;
 std::string reason(int error) { return std::generic_category().message(error); }
 
 [[noreturn]] void fail_reading(const fs::path& path, int error) {
+  if (const std::string lost = error == ENOENT ? lost_link(path) : ""; !lost.empty()) {
+    throw DataError(fmt::format("{}: cannot be read: {}", path.string(), lost));
+  }
   const char* mend = "check the disk";
   if (error == ENOENT || error == ENOTDIR) mend = "check the path";
-  if (const fs::path target = error == ENOENT ? lost_target(path) : ""; !target.empty()) {
-    throw DataError(
-        fmt::format("{}: cannot be read: is a link to {}, which leads to nothing; put that back, or mend the link",
-                    path.string(), target.string()));
-  }
   if (error == EISDIR) mend = "name a file in it";
   if (error == EACCES || error == EPERM) mend = "ask for the right to read it";
   throw DataError(fmt::format("{}: cannot be read: {}; {}", path.string(), reason(error), mend));

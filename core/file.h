@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "weft/core/threads.h"
+#include "weft/core/function_ref.h"
 
 namespace weft {
 
@@ -66,8 +66,8 @@ class FileWriter {
 /// the path always holds the old file or the whole new one. Throws Error if that fails (a full disk, a missing
 /// folder), and lets through what `write` throws; either way the temporary is removed and the old file is as
 /// it was. (The last step alone, telling the disk of the rename, fails with the new file in place.) A
-/// symbolic link is followed; a device or a folder is refused. The temporary is locked as long as it is written. Two threads of one process must not write the
-/// same path at the same time.
+/// symbolic link is followed; a device or a folder is refused. The temporary is locked as long as it is written.
+/// Two threads of one process must not write the same path at the same time.
 void write_file_atomically(const std::filesystem::path& path, FunctionRef<void(FileWriter&)> write);
 
 /// Does the same for bytes that are at hand.

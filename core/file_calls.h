@@ -1,9 +1,9 @@
-// The system calls of file.cpp as a table, so that a test can make any of them fail. Nothing else has a use
-// for it.
+// The system calls of file.cpp and temporary.cpp as a table, so that a test can make any of them fail.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cerrno>
 #include <cstddef>
 
 namespace weft {
@@ -20,6 +20,14 @@ struct FileCalls {
   int (*rename)(const char* from, const char* to);
   int (*unlink)(const char* path);
 };
+
+/// Calls again while a signal interrupts. Not for close, after which the descriptor is gone whatever it returns.
+template <class Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
 
 /// The table in use. A test may change it while no file is open; the default is the system's own calls.
 FileCalls& file_calls();

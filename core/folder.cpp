@@ -20,21 +20,29 @@ namespace {
 
 }  // namespace
 
-std::filesystem::path lost_target(const std::filesystem::path& path) {
+std::string lost_link(const std::filesystem::path& path) {
   std::error_code error;
-  if (std::filesystem::exists(path, error)) return {};
-  return std::filesystem::read_symlink(path, error);  // empty where there is no link
+  if (std::filesystem::exists(path, error)) return "";
+  const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+  if (target.empty()) return "";  // no link
+  return fmt::format("is a link to {}, which leads to nothing; put that back, or mend the link", target.string());
 }
 
 bool is_there(const std::filesystem::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) return true;
   if (errno != ENOENT && errno != ENOTDIR) fail_looking(path, errno);  // ENOTDIR: a path below a file
-  if (const std::filesystem::path target = lost_target(path); !target.empty()) {
-    throw DataError(fmt::format("{}: is a link to {}, which leads to nothing; put that back, or remove the link",
-                                path.string(), target.string()));
+  if (const std::string lost = lost_link(path); !lost.empty()) {
+    throw DataError(fmt::format("{}: {}", path.string(), lost));
   }
   return false;
+}
+
+bool is_at(int file, const std::filesystem::path& path) {
+  struct stat held {
+  }, there{};
+  return ::fstat(file, &held) == 0 && ::stat(path.c_str(), &there) == 0 && held.st_dev == there.st_dev &&
+         held.st_ino == there.st_ino;
 }
 
 std::vector<std::string> names_in(const std::filesystem::path& folder) {

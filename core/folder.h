@@ -7,12 +7,15 @@
 
 namespace weft {
 
-/// Where a symbolic link leads that leads to nothing; empty for anything else at a path, and for nothing.
-std::filesystem::path lost_target(const std::filesystem::path& path);
+/// What to say of a symbolic link that leads to nothing; empty for anything else at a path, and for nothing.
+std::string lost_link(const std::filesystem::path& path);
 
 /// Whether there is anything at a path, at the end of its links. Throws Error if the system cannot say, DataError for a link
 /// that leads to nothing: what it led to may be on a disk that is not there now.
 bool is_there(const std::filesystem::path& path);
+
+/// Whether a path leads to this open file or folder, and not to one that took its place.
+bool is_at(int file, const std::filesystem::path& path);
 
 /// The names of all that is in a folder, in no order; none if there is no folder there. Throws Error if it cannot be read.
 /// Unlike std::filesystem's iterator, which ends the process, it throws std::bad_alloc when memory is out.

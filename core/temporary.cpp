@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -20,16 +19,21 @@ namespace fs = std::filesystem;
 std::array<std::atomic<const char*>, 16> temporaries;
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
-/// Opens a temporary and locks it, by which others know that it is being written; again if one of them removed it before.
+/// Opens a temporary, locks it, by which others know that it is being written, and empties it. Again if meanwhile another
+/// process renamed or removed it.
 int open_temporary(const fs::path& path) {
   while (true) {
     const int file = uninterrupted(
-        [&] { return file_calls().open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666); });
-    struct stat status {};
+        [&] { return file_calls().open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666); });
+    if (file < 0) return file;
     // A file system without locks is no reason not to write.
-    if (file < 0 || uninterrupted([&] { return ::flock(file, LOCK_EX); }) != 0 || ::fstat(file, &status) != 0 ||
-        status.st_nlink > 0) {
-      return file;
+    const bool locked = uninterrupted([&] { return ::flock(file, LOCK_EX); }) == 0;
+    if (!locked || is_at(file, path)) {
+      if (uninterrupted([&] { return ::ftruncate(file, 0); }) == 0) return file;
+      const int error = errno;
+      file_calls().close(file);
+      errno = error;
+      return -1;
     }
     file_calls().close(file);
   }
@@ -54,12 +58,13 @@ Temporary::~Temporary() {
   if (lock_ >= 0) ::close(lock_);
 }
 
-std::string_view file_of_temporary(std::string_view name) {
+std::optional<std::string_view> file_of_temporary(std::string_view name) {
   constexpr std::string_view kSuffix = ".tmp";
-  if (!name.ends_with(kSuffix)) return {};
+  if (!name.ends_with(kSuffix)) return std::nullopt;
   name.remove_suffix(kSuffix.size());
   const std::size_t dot = name.find_last_not_of("0123456789");
-  return dot < name.size() - 1 && name[dot] == '.' ? name.substr(0, dot) : std::string_view();
+  if (dot == name.npos || dot == 0 || dot + 1 == name.size() || name[dot] != '.') return std::nullopt;
+  return name.substr(0, dot);
 }
 
 void remove_temporaries() noexcept {
@@ -70,12 +75,12 @@ void remove_temporaries() noexcept {
 
 void remove_dead_temporaries(const fs::path& folder, FunctionRef<bool(std::string_view name)> wanted) {
   for (const std::string& name : names_in(folder)) {
-    const std::string_view file_name = file_of_temporary(name);
-    if (file_name.empty() || !wanted(file_name)) continue;
+    const auto file_name = file_of_temporary(name);
+    if (!file_name || !wanted(*file_name)) continue;
     const fs::path path = folder / name;
     const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0) continue;
-    if (::flock(file, LOCK_EX | LOCK_NB) == 0) file_calls().unlink(path.c_str());
+    if (::flock(file, LOCK_EX | LOCK_NB) == 0 && is_at(file, path)) file_calls().unlink(path.c_str());
     ::close(file);
   }
 }

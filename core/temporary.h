@@ -3,21 +3,13 @@
 #pragma once
 
 #include <atomic>
-#include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
-#include "weft/core/threads.h"
+#include "weft/core/function_ref.h"
 
 namespace weft {
-
-/// Calls again while a signal interrupts. Not for close, after which the descriptor is gone whatever it returns.
-template <class Call>
-auto uninterrupted(Call call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
 
 /// A file that is locked as long as it is written and removed at the end. If it was renamed by then, nothing of its name is
 /// left to remove. Takes no memory, which could fail after the file was made.
@@ -39,8 +31,8 @@ class Temporary {
   int lock_ = -1;  // a second descriptor, so that the lock outlasts the first one's end
 };
 
-/// The name of the file whose temporary has this name, as write_file_atomically makes it; empty for the name of none.
-std::string_view file_of_temporary(std::string_view name);
+/// The name of the file whose temporary has this name, as write_file_atomically makes it; nothing for other names.
+std::optional<std::string_view> file_of_temporary(std::string_view name);
 
 /// Removes the temporaries of this process, the first sixteen if there are more. For the handler of a signal that ends it:
 /// calls only what may be called there.

@@ -114,8 +114,7 @@ class Pool {
   void add_threads(int helpers) {
     if (threads_.empty()) share_one_heap();
     try {
-      while (static_cast<int>(threads_.size()) < helpers) {
-        const int number = static_cast<int>(threads_.size());
+      for (int number = static_cast<int>(threads_.size()); number < helpers; ++number) {
         threads_.emplace_back([this, number] { help(number); });
       }
     } catch (const std::system_error&) {

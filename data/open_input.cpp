@@ -16,7 +16,8 @@ namespace {
 /// Whether a pipe that was opened without waiting has, or had, a writer.
 bool has_writer(int pipe) {
   pollfd descriptor{pipe, POLLIN, 0};
-  if (::poll(&descriptor, 1, kWriterWait) > 0) return true;  // there is something to read, or its end
+  if (::poll(&descriptor, 1, static_cast<int>(kPipeWait.count())) > 0)
+    return true;  // there is something to read, or its end
   // A writer may be there and not have written yet. Copying from the pipe, which takes nothing out of it, tells: without a
   // writer it is at its end, with one there is nothing yet.
   int copy[2];

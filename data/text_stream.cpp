@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "weft/core/error.h"
+#include "weft/core/file_calls.h"
 #include "weft/data/open_input.h"
 
 namespace weft {
@@ -33,10 +34,7 @@ class FileBuffer : public std::streambuf {
   int_type underflow() override {
     char* const begin = bytes_.data() + 1;
     if (gptr() != nullptr) bytes_[0] = gptr()[-1];  // the last byte can be put back
-    ssize_t count = 0;
-    do {
-      count = ::read(file_, begin, bytes_.size() - 1);
-    } while (count < 0 && errno == EINTR);
+    const ssize_t count = uninterrupted([&] { return ::read(file_, begin, bytes_.size() - 1); });
     if (count < 0) throw DataError(fmt::format("{}: cannot be read ({}); check the disk", name_, std::strerror(errno)));
     if (count == 0) return traits_type::eof();
     setg(gptr() == nullptr ? begin : bytes_.data(), begin, begin + count);

@@ -1,8 +1,11 @@
 // The run of the copy task that the tests of weft train look at, stop and kill.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
-#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
 
 #include "cli.h"
 

@@ -179,6 +179,8 @@ TEST_CASE("remove_leftovers leaves other files alone") {
   remove_leftovers(sandbox / "a");
   CHECK(sandbox.files() == 5);
   CHECK_FALSE(fs::exists(sandbox / "a.12.tmp"));
+  remove_leftovers(sandbox / "");
+  CHECK(sandbox.files() == 5);
   fs::create_symlink("b", sandbox / "link");
   put(sandbox / "b", "the file");
   remove_leftovers(sandbox / "link");  // what was written through a link is beside the file
@@ -212,6 +214,17 @@ TEST_CASE("what killed processes left is removed, but not what a living one writ
   write_file(sandbox / "a", "again");
   CHECK(call_count == 2);
   CHECK(bytes_of(sandbox / "a") == "again");
+  // And one of a process of the same number elsewhere, which has just renamed it, keeps its content.
+  call_count = 0;
+  file_calls().open = [](const char* path, int flags, mode_t mode) {
+    if ((flags & O_CREAT) != 0 && call_count == 0) put(path, "theirs");
+    const int file = real_calls.open(path, flags, mode);
+    if ((flags & O_CREAT) != 0 && call_count++ == 0) ::rename(path, (fs::path(path).parent_path() / "theirs").c_str());
+    return file;
+  };
+  write_file(sandbox / "a", "ours");
+  CHECK(bytes_of(sandbox / "a") == "ours");
+  CHECK(bytes_of(sandbox / "theirs") == "theirs");
 }
 
 TEST_CASE("a signal's handler can remove what is being written, as deep as it is nested") {

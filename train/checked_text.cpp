@@ -11,15 +11,12 @@
 #include "weft/data/utf8.h"
 
 namespace weft {
-
 namespace {
 
 /// Throws DataError for a pipe or a device, which gives its text but once.
 void require_read_again(const std::string& name) {
   std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(name, error);
-  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) return;
-  if (std::filesystem::is_directory(status)) return;  // a finding like others
+  if (!std::filesystem::is_other(name, error)) return;
   throw DataError(
       fmt::format("{}: is not a regular file, but the check reads its text more than once; copy it to one", name));
 }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include "weft/core/temporary.h"
 #include "weft/core/threads.h"
 #include "weft/train/commands.h"
+#include "weft/train/stop_signal.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
@@ -93,19 +93,11 @@ int fail(const char* text, int code) {
 
 /// Says it in one line, whatever the names of files hold. With `lines`, in the lines that the error has.
 int fail(const std::exception& error, int code, bool lines = false) {
-  std::string text;
   try {
-    for (std::string_view rest = error.what();;) {
-      const std::size_t end = lines ? rest.find('\n') : rest.npos;
-      text += show_controls(rest.substr(0, end));
-      if (end == rest.npos) break;
-      text += '\n';
-      rest.remove_prefix(end + 1);
-    }
+    return fail(show_controls(error.what(), lines).c_str(), code);
   } catch (const std::bad_alloc&) {
     return fail(error.what(), code);
   }
-  return fail(text.c_str(), code);
 }
 
 /// A little memory that is given up when there is none left, so that there is some to end with: destructors of the JSON
@@ -141,19 +133,6 @@ void end_by_signal(int signal) {
   ::raise(signal);  // whose handler is reset
 }
 
-/// A signal that is ignored, as under nohup, stays ignored. Training has its own way to end from its first update on.
-void remove_temporaries_on_signals() {
-  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
-    struct sigaction action {};
-    ::sigaction(signal, nullptr, &action);
-    if (action.sa_handler == SIG_IGN) continue;
-    action = {};
-    action.sa_handler = end_by_signal;
-    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
-    ::sigaction(signal, &action, nullptr);
-  }
-}
-
 }  // namespace
 
 void print(const std::string& text) {
@@ -185,7 +164,8 @@ int run(int argc, const char* const* argv, const Registry& registry) {
   std::free(reserve.exchange(std::malloc(kReserve)));
   std::set_new_handler(give_up_reserve);
   std::set_terminate(end_at_once);
-  remove_temporaries_on_signals();
+  // Training has its own way to end from its first update on.
+  handle_end_signals(end_by_signal, static_cast<int>(SA_RESETHAND | SA_NODEFER));
   // A configuration may have several problems, and a run that diverged a report, in lines of their own; but no name on the
   // command line makes another line.
   const auto has_line_feed = [](const char* word) { return std::strchr(word, '\n') != nullptr; };

@@ -1,10 +1,11 @@
 // weft translate: lines in, lines out, as they come.
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "weft/core/error.h"
 #include "weft/data/text_file.h"
@@ -100,9 +101,8 @@ void add_line(const TranslatedLine& line, Index number, const Arguments& argumen
 /// shows it there meanwhile, and nobody types the input.
 bool may_show_progress(const Arguments& arguments) {
   if (!arguments.has("input") && ::isatty(STDIN_FILENO) == 1) return false;
-  struct stat status {};
-  if (!arguments.has("output")) return ::fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode);
-  return ::stat(arguments.text("output").c_str(), &status) != 0 || S_ISREG(status.st_mode);
+  std::error_code error;
+  return !std::filesystem::is_other(arguments.text("output", "/dev/stdout"), error);
 }
 
 /// Translates all of the input, handing on the output block by block.

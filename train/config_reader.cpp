@@ -65,7 +65,7 @@ class ValueReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_float(double v, const std::string& digits) override { return value({v, digits}); }
   bool string(std::string& v) override {
-    if (show_controls(v) != v) return stop("a control character in a text");  // would cut a file's name, or a message
+    if (has_controls(v)) return stop("a control character in a text");  // would cut a file's name, or a message
     return value({v, json_string(v).value()});
   }
   bool binary(binary_t&) override { return false; }

@@ -20,7 +20,7 @@ const char* type_name(const ConfigKey& key) {
 }
 
 std::string broken_text_rule(const ConfigRule& rule, const std::string& text) {
-  if (show_controls(text) != text) return "without control characters";
+  if (has_controls(text)) return "without control characters";
   if (rule.one_of.empty() || std::count(rule.one_of.begin(), rule.one_of.end(), text) > 0) return "";
   return allowed(rule) + suggestion(text, rule.one_of);
 }

@@ -48,13 +48,12 @@ void add_training(ConfigTable& table) {
   key("samples", &S::samples, {.at_least = 0}, "Translations shown at each validation.");
   key("on_divergence", &S::on_divergence, {.one_of = {"stop", "skip", "rollback"}},
       "What becomes of an update whose numbers are not finite: `stop` ends the run, `skip` leaves the update out, at "
+      "most 10 in a row, `rollback` goes back to the last checkpoint, on with other text at half the learning rate, at "
       "most "
-      "10 in a row, `rollback` goes back to the last checkpoint, on with other text at half the learning rate, at most "
       "5 times. See [divergence.md](divergence.md).");
   key("detect_anomaly", &S::detect_anomaly, {},
       "Whether to look at every number of an update, results of operations and gradients alike, and treat the update "
-      "as "
-      "diverged if any is NaN or infinite, also where it never reaches the loss. Slower; changes no result.");
+      "as diverged if any is NaN or infinite, also where it never reaches the loss. Slower; changes no result.");
   key("warm_start", &S::warm_start, {},
       "Checkpoint whose parameters a new run begins with, as far as names, shapes and tokens fit; empty for none. "
       "`--from` sets it.");
@@ -80,8 +79,7 @@ void add_decoding(ConfigTable& table) {
       "No output holds the same so many tokens in a row twice; 0 for no such rule.");
   key("replace_unknown", &S::replace_unknown, {},
       "Whether `<unk>` may be written, and becomes the source token that it looked at most; else the next best token "
-      "is "
-      "written. For tokenizers by words.");
+      "is written. For tokenizers by words.");
   key("batch_tokens", &S::batch_tokens, {.at_least = 1},
       "Source tokens, each counted once for every hypothesis of the beam, that are translated at once.");
   key("bleu_tokenizer", &S::bleu_tokenizer, {.one_of = {"13a", "none", "char", "zh"}},
@@ -98,8 +96,7 @@ void add_bench(ConfigTable& table) {
   key("target_tokens", &S::target_tokens, {.at_least = 1}, "Target tokens of a batch, end tokens included.");
   key("lengths", &S::lengths, {},
       "Lengths of the sentences, end tokens included: `uniform:16` for 16 tokens on both sides, or `realistic` for 5 "
-      "to "
-      "40, with a mean of 14, in batches of similar lengths.");
+      "to 40, with a mean of 14, in batches of similar lengths.");
 }
 
 }  // namespace

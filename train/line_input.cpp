@@ -12,6 +12,7 @@
 #include <streambuf>
 
 #include "weft/core/error.h"
+#include "weft/core/file_calls.h"
 #include "weft/data/open_input.h"
 
 namespace weft {
@@ -42,10 +43,7 @@ class LineInput::Buffer : public std::streambuf {
   bool fill() {
     const auto left = static_cast<std::size_t>(egptr() - gptr());
     std::memmove(begin(), gptr(), left);
-    ssize_t count = 0;
-    do {
-      count = ::read(file_, begin() + left, buffer_.size() - left);
-    } while (count < 0 && errno == EINTR);
+    const ssize_t count = uninterrupted([&] { return ::read(file_, begin() + left, buffer_.size() - left); });
     setg(begin(), begin(), begin() + left + std::max<ssize_t>(count, 0));
     if (count < 0) throw DataError(fmt::format("{}: cannot be read ({})", name_, std::strerror(errno)));
     return count > 0;

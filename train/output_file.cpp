@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,8 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/core/file_calls.h"
+#include "weft/core/folder.h"
 #include "weft/data/open_input.h"
 #include "weft/train/commands.h"
 
@@ -46,28 +47,23 @@ std::optional<int> descriptor_of(const std::string& path) {
 
 bool is_written_at_once(const std::string& path) {
   std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
-}
-
-bool is_standard_input(const std::string& path) {
-  struct stat in, file;
-  return ::fstat(STDIN_FILENO, &in) == 0 && ::stat(path.c_str(), &file) == 0 && in.st_dev == file.st_dev &&
-         in.st_ino == file.st_ino;
+  return fs::is_other(path, error);
 }
 
 /// Opens a pipe or a device to write to. A pipe is waited for until it has a reader, as long as open_input waits for a writer.
 int open_direct(const std::string& path) {
-  constexpr std::chrono::milliseconds kPause(10), kMost(kWriterWait);
+  constexpr std::chrono::milliseconds kPause(10);
   for (std::chrono::milliseconds waited(0);; waited += kPause) {
     const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
     if (file >= 0) {
       ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK);
       return file;
     }
-    if (errno == EINTR) continue;
-    if (errno != ENXIO) fail(path, errno);
-    if (waited >= kMost) {
+    const int problem = errno;
+    if (problem == EINTR) continue;
+    std::error_code error;
+    if (problem != ENXIO || !fs::is_fifo(path, error)) fail(path, problem);
+    if (waited >= kPipeWait) {
       throw ConfigError(fmt::format("{}: is a pipe that nobody reads; start its reader first, or name a file", path));
     }
     std::this_thread::sleep_for(kPause);
@@ -90,8 +86,7 @@ class Direct {
 
   void put(const std::string& text) const {
     for (std::size_t at = 0; at < text.size();) {
-      const ssize_t count = ::write(file_, text.data() + at, text.size() - at);
-      if (count < 0 && errno == EINTR) continue;
+      const ssize_t count = uninterrupted([&] { return ::write(file_, text.data() + at, text.size() - at); });
       if (count <= 0) fail(path_, count < 0 ? errno : ENOSPC);
       at += static_cast<std::size_t>(count);
     }
@@ -151,7 +146,7 @@ void require_outputs(const Arguments& arguments, std::initializer_list<const cha
     if (descriptor_of(path) || is_written_at_once(path)) continue;
     const bool is_read =
         std::any_of(inputs.begin(), inputs.end(), [&](const std::string& input) { return is_same_file(path, input); });
-    if (is_read || is_standard_input(path)) {
+    if (is_read || is_at(STDIN_FILENO, path)) {
       throw ConfigError(fmt::format("--{} {}: would replace what is read; name another file", option, path));
     }
     for (const auto& [other, file] : seen) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/core/threads.h"
+#include "weft/core/function_ref.h"
 #include "weft/train/arguments.h"
 
 namespace weft {
@@ -16,9 +16,8 @@ using PutText = FunctionRef<void(const std::string&)>;
 
 /// Calls `write` with a function that takes the output's text, part by part. With an empty path the parts go to standard
 /// output as they come; likewise to a path that is a pipe, a device or another file that is not regular, and to a
-/// descriptor named as /dev/stdout, /dev/stderr or /dev/fd/N. Throws ConfigError for a named pipe that gets no reader within a
-/// second. A regular or new file is written as by
-/// write_file_atomically. Throws Error if the text cannot be written, and lets through what `write` throws.
+/// descriptor named as /dev/stdout, /dev/stderr or /dev/fd/N. Throws ConfigError for a named pipe that gets no reader within
+/// kPipeWait. A regular or new file is written as by write_file_atomically. Throws Error if the text cannot be written, and lets through what `write` throws.
 void write_output(const std::string& path, FunctionRef<void(PutText)> write);
 
 /// Looks at the files that `options` name, as far as they are given, before there is anything to write. Throws ConfigError

@@ -3,15 +3,13 @@
 
 #include <fmt/format.h>
 #include <stdio_ext.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <vector>
 
+#include "weft/train/terminal.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
@@ -20,19 +18,6 @@ namespace {
 constexpr Index kBarLeast = 8;
 constexpr Index kBarMost = 40;
 constexpr Index kPlainWidth = 1000;  // of a plain line: everything fits
-
-/// A terminal that can move its cursor; a "dumb" one, like an editor's shell window, gets plain lines.
-bool is_live(std::FILE* out) {
-  const char* const term = std::getenv("TERM");
-  return isatty(fileno(out)) == 1 && (term == nullptr || std::string_view(term) != "dumb");
-}
-
-/// Columns of the terminal, asked anew for each line since windows change.
-Index terminal_width(std::FILE* out) {
-  winsize size{};
-  if (ioctl(fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
-}
 
 std::string loss_text(double loss) { return std::isnan(loss) ? "nan" : fmt::format("{:.4f}", loss); }
 
@@ -87,7 +72,7 @@ std::string format_progress(const ProgressState& state, Index width) {
 }
 
 Progress::Progress(std::FILE* out, bool quiet, Index log_every)
-    : out_(out), quiet_(quiet), live_(!quiet && is_live(out)), log_every_(std::max<Index>(1, log_every)) {}
+    : out_(out), quiet_(quiet), live_(!quiet && can_redraw(out)), log_every_(std::max<Index>(1, log_every)) {}
 
 void Progress::update(const ProgressState& state) {
   state_ = state;

@@ -45,14 +45,18 @@ std::vector<std::uint64_t> run_file_hashes(const DataConfig& config) {
   return hashes;
 }
 
-void require_same_config(const Config& before, Config now, const std::string& folder) {
+std::vector<std::string> run_differences(const Config& before, Config now) {
   now.training.threads = before.training.threads;  // these change no result
   now.data.cache = before.data.cache;
   now.training.on_divergence = before.training.on_divergence;  // these change nothing of what was done so far
   now.training.detect_anomaly = before.training.detect_anomaly;
   if (!before.training.memory.empty()) now.training.batch_tokens = before.training.batch_tokens;  // was measured
   if (before.training.minutes > 0) now.training.steps = before.training.steps;                    // was measured
-  const auto differences = config_differences(before, now);
+  return config_differences(before, now);
+}
+
+void require_same_config(const Config& before, const Config& now, const std::string& folder) {
+  const auto differences = run_differences(before, now);
   if (differences.empty()) return;
   std::string text = fmt::format("{}: the run there was made with another configuration:", folder);
   for (const std::string& difference : differences) text += "\n  " + difference;

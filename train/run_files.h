@@ -11,8 +11,11 @@
 
 namespace weft {
 
+/// The keys that differ, of those that matter, between a run made with `before` and one that is to go on with `now`.
+std::vector<std::string> run_differences(const Config& before, Config now);
+
 /// Throws ConfigError with the keys that differ unless a run in `folder` made with `before` may go on with `now`.
-void require_same_config(const Config& before, Config now, const std::string& folder);
+void require_same_config(const Config& before, const Config& now, const std::string& folder);
 
 /// The files of training text, validation text and subword models that a configuration names.
 std::vector<std::string> run_files(const DataConfig& config);

@@ -96,10 +96,7 @@ FolderLock::~FolderLock() {
 }
 
 void FolderLock::require_held() const {
-  struct stat held, there;
-  if (file_ < 0 || ::fstat(file_, &held) != 0) return;
-  const bool same = ::stat(folder_.c_str(), &there) == 0 && held.st_dev == there.st_dev && held.st_ino == there.st_ino;
-  if (same) return;
+  if (file_ < 0 || is_at(file_, folder_)) return;
   throw Error(
       fmt::format("{}: the folder of this run was removed or moved while it ran, or another took its place; "
                   "nothing is saved there. Put it back and go on from its last checkpoint, or start anew",

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <system_error>
 
 #include "weft/core/error.h"
-#include "weft/core/folder.h"
 #include "weft/train/run_files.h"
 
 namespace weft {
@@ -36,38 +36,36 @@ std::string command_with(const Arguments& arguments, std::initializer_list<const
   return text;
 }
 
+/// The command that begins a run as `arguments` describe with the last parameters of that in `folder`, in a folder
+/// beside it that is not there yet.
+std::string next_command(const Arguments& arguments, const fs::path& folder) {
+  const fs::path run = folder.has_filename() ? folder : folder.parent_path();  // of "runs/my/"
+  std::string next;
+  std::error_code error;
+  for (Index number = 2; next.empty() || fs::exists(next, error); ++number) {
+    next = fmt::format("{}-{}", run.string(), number);
+  }
+  return command_with(arguments, {"set", "minutes", "threads"}) +
+         fmt::format(" --from {} --run {}", shell_word((run / "last.safetensors").string()), shell_word(next));
+}
+
 }  // namespace
 
 std::string same_command(const Arguments& arguments) {
   return command_with(arguments, {"set", "minutes", "from", "run", "threads"});
 }
 
-std::string next_command(const Arguments& arguments, const fs::path& folder) {
-  const fs::path run = folder.has_filename() ? folder : folder.parent_path();  // of "runs/my/"
-  std::string next;
-  for (Index number = 2; next.empty() || is_there(next); ++number) next = fmt::format("{}-{}", run.string(), number);
-  return command_with(arguments, {"set", "minutes", "threads"}) +
-         fmt::format(" --from {} --run {}", shell_word((run / "last.safetensors").string()), shell_word(next));
-}
-
 void require_same_run(const Config& before, const Config& now, const fs::path& folder, const Arguments& arguments) {
-  const auto problem = [&](const Config& config) -> std::string {
-    try {
-      require_same_config(before, config, folder.string());
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
-  };
-  std::string text = problem(now);
-  if (text.empty()) return;
-  Config as_long = now;
-  as_long.training.steps = before.training.steps;
-  as_long.training.minutes = before.training.minutes;
-  if (problem(as_long).empty()) {
-    text += "\nor train on from its parameters in a new run: " + next_command(arguments, folder);
+  try {
+    require_same_config(before, now, folder.string());
+  } catch (const ConfigError& error) {
+    Config as_long = now;
+    as_long.training.steps = before.training.steps;
+    as_long.training.minutes = before.training.minutes;
+    if (!run_differences(before, as_long).empty()) throw;
+    throw ConfigError(fmt::format("{}\nor train on from its parameters in a new run: {}", error.what(),
+                                  next_command(arguments, folder)));
   }
-  throw ConfigError(text);
 }
 
 }  // namespace weft

@@ -12,11 +12,8 @@ namespace weft {
 /// The words of the command line that bear on the run, as a shell takes them.
 std::string same_command(const Arguments& arguments);
 
-/// The command that begins a run as `arguments` describe with the last parameters of that in `folder`, in a folder
-/// beside it that is not there yet.
-std::string next_command(const Arguments& arguments, const std::filesystem::path& folder);
-
-/// Throws ConfigError as require_same_config() does. Where steps or minutes alone differ, it gives the next_command().
+/// Throws ConfigError as require_same_config() does. Where steps or minutes alone differ, it gives the command that begins a
+/// run of the other length from this one's last parameters, in a folder beside it that is not there yet.
 void require_same_run(const Config& before, const Config& now, const std::filesystem::path& folder,
                       const Arguments& arguments);
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/core/threads.h"
+#include "weft/core/function_ref.h"
 
 namespace weft {
 

@@ -17,6 +17,7 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/core/file_calls.h"
 #include "weft/core/folder.h"
 
 namespace weft {
@@ -49,10 +50,7 @@ SpentTime::~SpentTime() { ::close(file_); }
 
 void SpentTime::write(double seconds) const {
   const std::string text = fmt::format("{:016.3f}\n", seconds);  // of one length, so that nothing older shows behind it
-  ssize_t written = -1;
-  do {
-    written = ::pwrite(file_, text.data(), text.size(), 0);
-  } while (written < 0 && errno == EINTR);
+  const ssize_t written = uninterrupted([&] { return ::pwrite(file_, text.data(), text.size(), 0); });
   if (written == static_cast<ssize_t>(text.size())) return;
   if (written >= 0) errno = ENOSPC;  // a part of so little
   fail(path_);

@@ -50,18 +50,18 @@ std::string format_duration(double seconds) {
   return fmt::format("{}d {:02}h", hours / 24, hours % 24);
 }
 
-std::string show_controls(std::string_view text) {
+std::string show_controls(std::string_view text, bool keep_line_feeds) {
   std::string shown;
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = code_point_at(text, at);
     const char32_t c = point.value;
-    if (c == U'\n') {
+    if (c == U'\n' && !keep_line_feeds) {
       shown += "\\n";
     } else if (c == U'\r') {
       shown += "\\r";
     } else if (c == U'\t') {
       shown += "\\t";
-    } else if (c < 0x20 || (c >= 0x7F && c < 0xA0)) {
+    } else if ((c < 0x20 && c != U'\n') || (c >= 0x7F && c < 0xA0)) {
       shown += fmt::format("\\x{:02X}", static_cast<std::uint32_t>(c));
     } else if (c == 0x2028 || c == 0x2029) {  // which part lines too
       shown += fmt::format("\\u{:04X}", static_cast<std::uint32_t>(c));

@@ -21,8 +21,11 @@ std::string format_bytes(Index bytes);
 std::string format_duration(double seconds);
 
 /// Shows the control characters of a text and those that part lines as C spells them: "\n", "\x1B". Bytes that are not
-/// UTF-8 stay.
-std::string show_controls(std::string_view text);
+/// UTF-8 stay, and so do line feeds if asked for.
+std::string show_controls(std::string_view text, bool keep_line_feeds = false);
+
+/// Whether a text has any of these characters.
+inline bool has_controls(std::string_view text) { return show_controls(text) != text; }
 
 /// Takes the first code point off `text`, which must not be empty; U+FFFD for a byte that is not UTF-8.
 char32_t take_code_point(std::string_view& text);
