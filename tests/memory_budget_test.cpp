@@ -31,7 +31,7 @@ Index taken(Index batch_tokens, const std::vector<std::string>& overrides = {}) 
   const TrainingData data = tiny_data(*model, letters(2000, 5), letters(10, 6));
   TrainingStep step(*model);
   release_unused_memory();
-  return peak_memory(*model, step, data.train, BatchPlan(data.train, batch_tokens, 1).epoch(0), 0);
+  return peak_memory(*model, step, data.train, BatchPlan(data.train, batch_tokens, 1).epoch(0));
 }
 
 }  // namespace

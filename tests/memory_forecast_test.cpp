@@ -58,8 +58,7 @@ TEST_CASE("the memory of an update, from a part of its batch, is within 15 % of 
     const BatchSize largest = size_of(subject.data.train, largest_batch(subject.data.train, batches));
     CHECK(largest.rows() <= subject.model->config().training.batch_tokens);
     const Index before = memory_statistics().current_bytes;
-    const double taken =
-        static_cast<double>(peak_memory(*subject.model, step, subject.data.train, batches, 0) - before);
+    const double taken = static_cast<double>(peak_memory(*subject.model, step, subject.data.train, batches) - before);
     const double forecast = forecast_update(*subject.model, step, largest).at(largest.rows());
     CHECK(forecast > 0.85 * taken);
     CHECK(forecast < 1.15 * taken);
@@ -279,7 +278,7 @@ TEST_CASE("attention of a long sentence takes memory in proportion to its length
     text.target = text.source;
     const Corpus corpus = encode_text(*model, text, length, "long").corpus;
     TrainingStep step(*model);
-    return static_cast<double>(peak_memory(*model, step, corpus, {{0}}, 0) - memory_statistics().current_bytes);
+    return static_cast<double>(peak_memory(*model, step, corpus, {{0}}) - memory_statistics().current_bytes);
   };
   const double short_one = taken(1000), long_one = taken(4000);
   CHECK(long_one < 5.5 * short_one);

@@ -19,7 +19,7 @@ std::optional<Index> parse_bytes(std::string_view text);
 /// batches, with all that is held meanwhile. The model's gradients are
 /// forgotten.
 Index peak_memory(TranslationModel& model, TrainingStep& step, const Corpus& corpus,
-                  const std::vector<std::vector<Index>>& batches, Index update);
+                  const std::vector<std::vector<Index>>& batches);
 
 /// What the process takes beside tensors and the training text: the program, its libraries and buffers. Measured.
 inline constexpr Index kProgramBytes = Index{32} << 20;

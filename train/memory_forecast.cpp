@@ -52,6 +52,14 @@ BatchSize divided(const BatchSize& size, Index divisor) {
   return {std::min({part(size.sentences), source, target}), source, target};
 }
 
+/// The most that an update with such a batch takes beside what there is. The gradients are forgotten.
+double update_peak(TranslationModel& model, TrainingStep& step, const BatchSize& size) {
+  return peak_of([&] {
+    step.add_gradients(made_up_batch(size), 1 / static_cast<real>(size.target_rows), 0, 0);
+    model.parameters().reset_gradients();
+  });
+}
+
 /// The line through two points of (rows, bytes), which falls nowhere.
 MemoryLine line_through(Index rows1, double bytes1, Index rows2, double bytes2) {
   if (rows2 <= rows1) return {bytes1, 0};
@@ -122,15 +130,9 @@ const std::vector<Index>& largest_batch(const Corpus& corpus, const std::vector<
 }
 
 MemoryLine forecast_update(TranslationModel& model, TrainingStep& step, const BatchSize& batch) {
-  const auto peak = [&](const BatchSize& size) {
-    return peak_of([&] {
-      step.add_gradients(made_up_batch(size), 1 / static_cast<real>(size.target_rows), 0, 0);
-      model.parameters().reset_gradients();
-    });
-  };
   const BatchSize small = divided(batch, 8), large = divided(batch, 4);
-  const double few = peak(small);
-  return line_through(small.rows(), few, large.rows(), peak(large));
+  const double few = update_peak(model, step, small);
+  return line_through(small.rows(), few, large.rows(), update_peak(model, step, large));
 }
 
 DecodingForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines, Index count) {
@@ -192,10 +194,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   forecast.validation = translation_bytes(model, valid, forecast.validation_lines, make_metrics(kUsualMetrics),
                                           greedy_options(config.decoding));
   if (forecast.work() > forecast.room_for_work(room.bytes)) return forecast;
-  const double exact = peak_of([&] {
-    step.add_gradients(made_up_batch(largest), 1 / static_cast<real>(largest.target_rows), 0, 0);
-    model.parameters().reset_gradients();
-  });
+  const double exact = update_peak(model, step, largest);
   forecast.update = line_through(0, std::min(forecast.update.fixed, exact), largest.rows(), exact);
   return forecast;
 }
