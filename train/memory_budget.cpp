@@ -32,10 +32,8 @@ class OneThread {
 
 /// A process that trains on a text, without its tensors.
 MemoryForecast without_tensors(const Corpus& corpus, const DataConfig& config) {
-  const auto tokens = static_cast<Index>(corpus.source.tokens.size() + corpus.target.tokens.size());
   MemoryForecast forecast;
-  forecast.text = kProgramBytes + tokens * static_cast<Index>(sizeof(TokenId)) +
-                  3 * corpus.size() * static_cast<Index>(sizeof(Index)) + text_bytes(corpus, config);
+  forecast.text = kProgramBytes + corpus_bytes(corpus) + text_bytes(corpus, config);
   return forecast;
 }
 

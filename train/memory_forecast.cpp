@@ -104,14 +104,14 @@ Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimiz
   return buffers * parameters * static_cast<Index>(sizeof(real));
 }
 
+Index corpus_bytes(const Corpus& corpus) {
+  const auto tokens = static_cast<Index>(corpus.source.tokens.size() + corpus.target.tokens.size());
+  return tokens * static_cast<Index>(sizeof(TokenId)) + 3 * corpus.size() * static_cast<Index>(sizeof(Index));
+}
+
 Index text_bytes(const Corpus& train, const DataConfig& config) {
   constexpr Index kPlanned = 2 * sizeof(Index);  // order and batches; the rest of planning is memory that is free again
-  Index bytes = kPlanned * train.size();
-  if (config.subword_sampling > 0) {
-    const auto tokens = static_cast<Index>(train.source.tokens.size() + train.target.tokens.size());
-    bytes += tokens * static_cast<Index>(sizeof(TokenId)) + 3 * train.size() * static_cast<Index>(sizeof(Index));
-  }
-  return bytes;
+  return kPlanned * train.size() + (config.subword_sampling > 0 ? corpus_bytes(train) : 0);
 }
 
 BatchSize size_of(const Corpus& corpus, const std::vector<Index>& sentences) {
@@ -178,6 +178,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   MemoryForecast forecast;
   forecast.state = state_bytes(config.training, config.optimizer, parameters);
   forecast.held = 2 * parameters * static_cast<Index>(sizeof(real));
+  forecast.process = kProgramBytes + corpus_bytes(train);
   forecast.text = text_bytes(train, config.data);
   forecast.validation_lines = translated_pairs(valid, config.training.validation_sentences);
   const auto batches =
