@@ -14,7 +14,6 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
-#include "weft/core/temporary.h"
 
 namespace weft {
 namespace {
@@ -176,23 +175,11 @@ EncodedCorpus unpack_corpus(const std::filesystem::path& path, std::uint64_t key
   return result;
 }
 
-/// Removes what killed processes left of writing such files as `path` beside it.
-void remove_killed(const std::filesystem::path& path) {
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  remove_dead_temporaries(folder, [&](std::string_view name) {
-    const std::filesystem::path file = name;
-    const std::string stem = file.stem().string();
-    return stem.size() == 16 && stem.find_first_not_of("0123456789abcdef") == stem.npos &&
-           file.extension() == path.extension();
-  });
-}
-
 }  // namespace
 
 void save_corpus(const std::filesystem::path& path, std::uint64_t key, const EncodedCorpus& corpus) {
   if (!agree(corpus))
     throw Error(fmt::format("{}: the corpus to be written is not the one of its report", path.string()));
-  remove_killed(path);
   write_file_atomically(path, [&](FileWriter& file) {
     Packer packer(file);
     packer.text(kMagic);

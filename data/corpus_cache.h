@@ -11,10 +11,8 @@
 
 namespace weft {
 
-/// Writes a corpus and its report, atomically. `key` stands for all that the corpus depends on. Before, what processes left
-/// that were killed here is removed: the temporaries of files named by 16 hexadecimal digits with the ending of `path`, but
-/// for those that a living process writes.
-/// Throws Error if the file cannot be written, or if the corpus is not of the size that the report says.
+/// Writes a corpus and its report, atomically. `key` stands for all that the corpus depends on. Throws Error if
+/// the file cannot be written, or if the corpus is not of the size that the report says.
 void save_corpus(const std::filesystem::path& path, std::uint64_t key, const EncodedCorpus& corpus);
 
 /// What load_corpus found.

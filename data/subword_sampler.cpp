@@ -23,13 +23,13 @@ struct Step {
   double weight;  // log of its probability, times the strength; then also of all that may follow
 };
 
-/// A part of the text in bpe; a part that was merged into the one before it is empty.
+/// A symbol of the text in bpe; one that was merged into the one before it is empty.
 struct Symbol {
   std::size_t begin, length;
-  std::size_t before, after;  // parts, or kNoSymbol
+  std::size_t before, after;  // symbols, or kNoSymbol
 };
 
-/// Two neighbouring parts that are a piece together.
+/// Two neighbouring symbols that are a piece together.
 struct Merge {
   float score;
   std::size_t left, right;
@@ -117,38 +117,38 @@ void SubwordSampler::sample_unigram(std::string_view text, double strength, Rand
 
 void SubwordSampler::sample_bpe(std::string_view text, double dropout, Random& random,
                                 std::vector<std::string>& tokens) const {
-  std::vector<Symbol> parts;
+  std::vector<Symbol> symbols;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = code_point_at(text, at).length;
-    parts.push_back({at, length, parts.size() - 1, parts.size() + 1});  // 0 - 1 is kNoSymbol
+    symbols.push_back({at, length, symbols.size() - 1, symbols.size() + 1});  // 0 - 1 is kNoSymbol
     at += length;
   }
-  if (parts.empty()) return;
-  parts.back().after = kNoSymbol;
+  if (symbols.empty()) return;
+  symbols.back().after = kNoSymbol;
 
   std::priority_queue<Merge> merges;
   const auto offer = [&](std::size_t left, std::size_t right) {
     if (left == kNoSymbol || right == kNoSymbol) return;
-    const std::size_t length = parts[left].length + parts[right].length;
-    const auto found = scores_.find(text.substr(parts[left].begin, length));
+    const std::size_t length = symbols[left].length + symbols[right].length;
+    const auto found = scores_.find(text.substr(symbols[left].begin, length));
     if (found != scores_.end()) merges.push({found->second, left, right, length});
   };
-  for (std::size_t i = 1; i < parts.size(); ++i) offer(i - 1, i);
+  for (std::size_t i = 1; i < symbols.size(); ++i) offer(i - 1, i);
   while (!merges.empty()) {
     const Merge merge = merges.top();
     merges.pop();
-    Symbol &left = parts[merge.left], &right = parts[merge.right];
+    Symbol &left = symbols[merge.left], &right = symbols[merge.right];
     if (left.length == 0 || right.length == 0 || left.length + right.length != merge.length) continue;
     if (random.uniform() < dropout) continue;
     left.length = merge.length;
     right.length = 0;
     left.after = right.after;
-    if (right.after != kNoSymbol) parts[right.after].before = merge.left;
+    if (right.after != kNoSymbol) symbols[right.after].before = merge.left;
     offer(left.before, merge.left);
     offer(merge.left, left.after);
   }
-  for (const Symbol& part : parts) {
-    if (part.length > 0) tokens.emplace_back(text.substr(part.begin, part.length));
+  for (const Symbol& symbol : symbols) {
+    if (symbol.length > 0) tokens.emplace_back(text.substr(symbol.begin, symbol.length));
   }
 }
 

@@ -18,11 +18,11 @@ std::string escape_for_subwords(std::string_view text) {
   escaped.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view rest = text.substr(at);
-    if (rest.starts_with(kEscape)) {
-      escaped.append(kEscape).append(kEscape);
-      at += kEscape.size();
+    if (rest.starts_with(kTokenEscape)) {
+      escaped.append(kTokenEscape).append(kTokenEscape);
+      at += kTokenEscape.size();
     } else if (rest.starts_with(kVisibleSpace)) {
-      escaped.append(kEscape).append("_");
+      escaped.append(kTokenEscape).append("_");
       at += kVisibleSpace.size();
     } else {
       escaped += text[at++];
@@ -35,18 +35,18 @@ std::string unescape_from_subwords(std::string_view text) {
   std::string plain;
   plain.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
-    if (!text.substr(at).starts_with(kEscape)) {
+    if (!text.substr(at).starts_with(kTokenEscape)) {
       plain += text[at++];
       continue;
     }
-    at += kEscape.size();
+    at += kTokenEscape.size();
     const std::string_view rest = text.substr(at);
     if (rest.starts_with('_')) {
       plain += kVisibleSpace;
       at += 1;
     } else {
-      plain += kEscape;
-      if (rest.starts_with(kEscape)) at += kEscape.size();
+      plain += kTokenEscape;
+      if (rest.starts_with(kTokenEscape)) at += kTokenEscape.size();
     }
   }
   return plain;

@@ -9,7 +9,7 @@
 
 namespace weft {
 
-inline constexpr std::string_view kEscape = "\xEF\xBF\xAD";        ///< U+FFED
+inline constexpr std::string_view kTokenEscape = "\xEF\xBF\xAD";   ///< U+FFED
 inline constexpr std::string_view kVisibleSpace = "\xE2\x96\x81";  ///< U+2581, SentencePiece's sign of a space
 
 /// Replaces what SentencePiece cannot tell from a space: U+2581 becomes U+FFED "_", and U+FFED, to be told from that,

@@ -24,7 +24,7 @@ class WhitespaceTokenizer : public Tokenizer {
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end = std::min(text.find(' ', begin), text.size());
       std::string token = text.substr(begin, end - begin);
-      if (is_special_token(token) || token.starts_with(kEscape)) token.insert(0, kEscape);
+      if (is_special_token(token) || token.starts_with(kTokenEscape)) token.insert(0, kTokenEscape);
       tokens.push_back(std::move(token));
       begin = end + 1;
     }
@@ -35,7 +35,7 @@ class WhitespaceTokenizer : public Tokenizer {
     std::string line;
     for (const std::string& token : tokens) {
       if (!line.empty()) line += ' ';
-      line += std::string_view(token).substr(token.starts_with(kEscape) ? kEscape.size() : 0);
+      line += std::string_view(token).substr(token.starts_with(kTokenEscape) ? kTokenEscape.size() : 0);
     }
     return line;
   }
@@ -58,7 +58,7 @@ class CharacterTokenizer : public Tokenizer {
       const std::string_view point = std::string_view(text).substr(at, code_point_at(text, at).length);
       at += point.size();
       tokens.emplace_back(point == " " ? kVisibleSpace : point);
-      if (point == kVisibleSpace) tokens.back().insert(0, kEscape);
+      if (point == kVisibleSpace) tokens.back().insert(0, kTokenEscape);
     }
     return tokens;
   }
@@ -69,8 +69,8 @@ class CharacterTokenizer : public Tokenizer {
       if (token == kVisibleSpace) {
         line += ' ';
       } else {
-        const bool escaped = token.size() > kEscape.size() && token.starts_with(kEscape);
-        line += std::string_view(token).substr(escaped ? kEscape.size() : 0);
+        const bool escaped = token.size() > kTokenEscape.size() && token.starts_with(kTokenEscape);
+        line += std::string_view(token).substr(escaped ? kTokenEscape.size() : 0);
       }
     }
     return line;

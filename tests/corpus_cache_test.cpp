@@ -70,7 +70,7 @@ TEST_CASE("a corpus that was moved away is not saved") {
   CHECK_FALSE(std::filesystem::exists(folder / "a"));
 }
 
-TEST_CASE("saving removes what killed processes left of other files of its kind, and nothing else") {
+TEST_CASE("keeping a text removes what killed processes left of other caches, and other caches if it is alone there") {
   const TemporaryFolder folder;
   const std::string key = "0123456789abcdef", other = "fedcba9876543210";
   const std::string left[] = {key + ".corpus.12.tmp", other + ".corpus.345.tmp"};
@@ -81,10 +81,19 @@ TEST_CASE("saving removes what killed processes left of other files of its kind,
   for (const auto& name : kept) put(folder / name, name);
   const int living = ::open((folder / kept[5]).c_str(), O_WRONLY | O_CLOEXEC);
   REQUIRE(::flock(living, LOCK_EX) == 0);  // as the process that writes it does
-  save_corpus(folder / (key + ".corpus"), 7, small(3));
-  CHECK(load_corpus(folder / (key + ".corpus"), 7).corpus.has_value());
+  TrainingText text;
+  text.encoded = small(3);
+  text.cache = folder / (key + ".corpus");
+  text.key = 7;
+  keep_training_text(text, false);
+  CHECK(load_corpus(text.cache, 7).corpus.has_value());
   for (const auto& name : left) CHECK_MESSAGE(!std::filesystem::exists(folder / name), name);
   for (const auto& name : kept) CHECK_MESSAGE(bytes_of(folder / name) == name, name);
+  put(folder / "a.corpus", "no cache");
+  keep_training_text(text, true);
+  CHECK(load_corpus(text.cache, 7).corpus.has_value());
+  CHECK_FALSE(std::filesystem::exists(folder / kept[0]));
+  CHECK(std::filesystem::exists(folder / "a.corpus"));
   ::close(living);
 }
 

@@ -1,10 +1,6 @@
-// The forecast of what a run takes, against what it takes, and the refusal of a run that does not fit.
+// The forecast of what a run takes, against what it takes, and the values that refusals of runs that do not fit name.
 #include "weft/train/memory_forecast.h"
 #include "weft/train/memory_refusal.h"
-
-#include <sys/resource.h>
-
-#include <cstdlib>
 
 #include "cli.h"
 #include "throws.h"
@@ -58,8 +54,7 @@ TEST_CASE("the memory of an update, from a part of its batch, is within 15 % of 
     const BatchSize largest = size_of(subject.data.train, largest_batch(subject.data.train, batches));
     CHECK(largest.rows() <= subject.model->config().training.batch_tokens);
     const Index before = memory_statistics().current_bytes;
-    const double taken =
-        static_cast<double>(peak_memory(*subject.model, step, subject.data.train, batches, 0) - before);
+    const double taken = static_cast<double>(peak_memory(*subject.model, step, subject.data.train, batches) - before);
     const double forecast = forecast_update(*subject.model, step, largest).at(largest.rows());
     CHECK(forecast > 0.85 * taken);
     CHECK(forecast < 1.15 * taken);
@@ -102,6 +97,15 @@ TEST_CASE("the state of a model is known before it is allocated") {
             buffers * buffer);
     }
   }
+}
+
+TEST_CASE("what there is already is the program and the training text's ids") {
+  Subject subject({"model.max_length=40", "data.max_length=30"});
+  const Corpus& train = subject.data.train;
+  const auto tokens = static_cast<Index>(train.source.tokens.size() + train.target.tokens.size());
+  CHECK(corpus_bytes(train) == 4 * tokens + 24 * train.size());
+  CHECK(forecast_memory(*subject.model, train, subject.data.valid, {1000, ""}).process ==
+        kProgramBytes + corpus_bytes(train));
 }
 
 TEST_CASE("a state that leaves no room at all is refused, though no update was measured") {
@@ -225,16 +229,6 @@ TEST_CASE("what validations keep of their lines is counted, and refused with a n
   }
 }
 
-TEST_CASE("weft train refuses what the machine has no room for, in one line, and writes nothing") {
-  trained();
-  const Words words{"train", "tiny.json", "--run", "no", "--set", "model.heads=1", "--set"};
-  check_refused(words + Words{"model.d_model=65536"},
-                {"a model of ", "would take", "lower model.d_model from 65536 to"});
-  check_refused(words + Words{"training.memory=8TiB"}, {"training.memory is 8TiB", "lower it"});
-  check_refused(words + Words{"model.d_model=200", "--set", "training.memory=4MB"},
-                {"a model of ", "allowed by training.memory", "lower model.d_model from 200 to "});
-}
-
 TEST_CASE("a line of 100,000 words ends no training, translation, evaluation or scoring, nor takes their memory") {
   const std::string best = trained();
   std::string monster;
@@ -279,79 +273,9 @@ TEST_CASE("attention of a long sentence takes memory in proportion to its length
     text.target = text.source;
     const Corpus corpus = encode_text(*model, text, length, "long").corpus;
     TrainingStep step(*model);
-    return static_cast<double>(peak_memory(*model, step, corpus, {{0}}, 0) - memory_statistics().current_bytes);
+    return static_cast<double>(peak_memory(*model, step, corpus, {{0}}) - memory_statistics().current_bytes);
   };
   const double short_one = taken(1000), long_one = taken(4000);
   CHECK(long_one < 5.5 * short_one);
   CHECK(long_one < 4000.0 * 4000 * sizeof(real));  // of one head alone
-}
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_CASE("weft train refuses what a limit of the shell (ulimit -v) leaves no room for") {
-  trained();
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
-  rlimit lower = before;
-  lower.rlim_cur = 400 << 20;
-  REQUIRE(::setrlimit(RLIMIT_AS, &lower) == 0);
-  const Outcome outcome =
-      run_weft({"train", "tiny.json", "--run", "no", "--threads", "1", "--set", "model.d_model=4000"});
-  ::setrlimit(RLIMIT_AS, &before);
-  CAPTURE(outcome.err);
-  CHECK(outcome.code == 2);
-  CHECK(contains(outcome.err, "left of the address space (ulimit -v); lower model.d_model from 4000 to "));
-  CHECK_FALSE(fs::exists("no"));
-}
-
-TEST_CASE("what threads take of a limited address space is foreseen, and little") {
-  workplace();
-  put("threads.json", R"({"data": {"task": "copy", "tokenizer": "whitespace"},
-    "model": {"d_model": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "d_feed_forward": 64},
-    "training": {"steps": 2, "batch_tokens": 4096, "validate_every": 2, "validation_sentences": 20}})");
-  const auto run = [](int mebibytes) {
-    const std::string command = "ulimit -v " + std::to_string(1024 * mebibytes) + "; exec '" WEFT_BINARY "'" +
-                                " train threads.json --run threads --threads 8 > threads.out 2> threads.err";
-    const int status = std::system(command.c_str());
-    CAPTURE(mebibytes);
-    CAPTURE(bytes_of("threads.err"));
-    CHECK((status == 0) == fs::exists("threads"));  // a run that begins ends well
-    CHECK(lines_of(bytes_of("threads.err")).size() == (status == 0 ? 0 : 1));
-    fs::remove_all("threads");
-    return status;
-  };
-  for (const int mebibytes : {108, 124, 140}) run(mebibytes);
-  for (const int mebibytes : {220, 280, 300}) CHECK(run(mebibytes) == 0);  // not with heaps that take 64 MiB each
-}
-#endif
-
-TEST_CASE("room is the least of what machine, control groups and limits leave") {
-  const TemporaryFolder root;
-  const auto write = [&](const std::string& path, const std::string& text) {
-    fs::create_directories((root / path).parent_path());
-    put(root / path, text);
-  };
-  CHECK(memory_room(root.path()).bytes > Index{1} << 50);  // nothing is known
-  write("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    5000 kB\n");
-  CHECK(memory_room(root.path()).bytes == 5000 * 1024);
-  CHECK(memory_room(root.path()).limit == "free on this machine");
-  // Version 2: the group above sets the limit; what the system would drop first counts as free.
-  write("proc/self/cgroup", "0::/user/job\n");
-  write("sys/fs/cgroup/user/job/memory.max", "max\n");
-  write("sys/fs/cgroup/user/job/memory.current", "1000000\n");
-  CHECK(memory_room(root.path()).bytes == 5000 * 1024);
-  write("sys/fs/cgroup/user/memory.max", "4000000\n");
-  write("sys/fs/cgroup/user/memory.current", "1500000\n");
-  write("sys/fs/cgroup/user/memory.stat", "anon 1\ninactive_file 500000\n");
-  CHECK(memory_room(root.path()).bytes == 3'000'000);
-  CHECK(contains(memory_room(root.path()).limit, "control group"));
-  // Version 1, whose files may lie at the top alone, as in a container.
-  write("proc/self/cgroup", "5:cpu:/a\n4:hugetlb,memory:/docker/x\n0::/\n");
-  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "3000000\n");
-  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "2900000\n");
-  write("sys/fs/cgroup/memory/memory.stat", "total_inactive_file 100000\n");
-  CHECK(memory_room(root.path()).bytes == 200'000);
-  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-  CHECK(memory_room(root.path()).bytes == 5000 * 1024);
-  CHECK(resident_memory().now > kMega);
-  CHECK(resident_memory().peak >= resident_memory().now);
 }

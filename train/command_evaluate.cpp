@@ -113,7 +113,7 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const Regi
       encode_text(model, {text.source, text.references.front()}, model.longest_sentence(), "the text");
   row.sentences = static_cast<Index>(text.source.size());
   row.loss = evaluate_loss(model, encoded.corpus, model.config().training.batch_tokens);
-  with_names(std::span(&path, 1), [&] {
+  naming_checkpoint(std::span(&path, 1), [&] {
     LineProgress progress(stderr, true, row.sentences);
     row.result = evaluate_translations(model, text.source, text.references, row.metrics, options, decoding.batch_tokens,
                                        &progress);

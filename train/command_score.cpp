@@ -94,8 +94,8 @@ int score_pairs(const Arguments& arguments, const Registry& registry) {
   write_output(arguments.text("output", ""), [&](PutText put) {
     const auto run = [&](PutText put_alignment) {
       ScoreSummary summary;
-      with_names(arguments.positional(),
-                 [&] { summary = score_all(ensemble.models(), text, arguments, put, put_alignment); });
+      naming_checkpoint(arguments.positional(),
+                        [&] { summary = score_all(ensemble.models(), text, arguments, put, put_alignment); });
       if (arguments.has("summary")) {
         put(arguments.has("json") ? summary_json(summary) : summary_text(summary));
       } else {

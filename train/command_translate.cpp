@@ -178,7 +178,7 @@ int translate_lines(const Arguments& arguments, const Registry& registry) {
   write_output(arguments.text("output", ""), [&](PutText text) {
     with_file(arguments, "alignment", [&](PutText alignment) {
       with_file(arguments, "soft-alignment", [&](PutText soft_alignment) {
-        with_names(arguments.positional(), [&] {
+        naming_checkpoint(arguments.positional(), [&] {
           translate_all(ensemble.models(), arguments, options, {text, alignment, soft_alignment});
         });
       });

@@ -206,29 +206,28 @@ std::vector<ConfigEntry> read_config_entries(std::string_view text, std::string_
   const auto zero = text.find('\0');
   if (zero != std::string_view::npos)  // the parser would stop there without a word
     throw_at(name, text, zero, "a zero byte; save the file as UTF-8");
-  ValueReader handler;
-  if (!handler.parse(text)) {
-    if (!handler.limit.empty())
-      throw_at(name, text, handler.error_position, handler.limit + "; is it a configuration?");
+  ValueReader reader;
+  if (!reader.parse(text)) {
+    if (!reader.limit.empty()) throw_at(name, text, reader.error_position, reader.limit + "; is it a configuration?");
     // A string or number in the wrong place is read whole, and begins before the error shows.
-    const bool whole_token = handler.error_text.find("unexpected string literal") != std::string::npos ||
-                             handler.error_text.find("unexpected number literal") != std::string::npos;
-    const std::size_t back = whole_token ? handler.error_token.size() : 1;
-    std::size_t offset = handler.error_position - std::min(back, handler.error_position);
-    if (handler.error_position > text.size()) offset = text.size();
-    throw_at(name, text, offset, plain_message(text, offset, handler.error_text));
+    const bool whole_token = reader.error_text.find("unexpected string literal") != std::string::npos ||
+                             reader.error_text.find("unexpected number literal") != std::string::npos;
+    const std::size_t back = whole_token ? reader.error_token.size() : 1;
+    std::size_t offset = reader.error_position - std::min(back, reader.error_position);
+    if (reader.error_position > text.size()) offset = text.size();
+    throw_at(name, text, offset, plain_message(text, offset, reader.error_text));
   }
-  if (!handler.root.is_object)
-    throw ConfigError(fmt::format("{}: is {}; must be an object: {{ ... }}", name, handler.root.shown));
-  return std::move(handler.entries);
+  if (!reader.root.is_object)
+    throw ConfigError(fmt::format("{}: is {}; must be an object: {{ ... }}", name, reader.root.shown));
+  return std::move(reader.entries);
 }
 
 std::optional<FoundValue> read_json_value(std::string_view text) {
-  ValueReader handler;
-  if (text.size() > kMostConfigBytes || text.find('\0') != std::string_view::npos || !handler.parse(text)) {
+  ValueReader reader;
+  if (text.size() > kMostConfigBytes || text.find('\0') != std::string_view::npos || !reader.parse(text)) {
     return std::nullopt;
   }
-  return std::move(handler.root);
+  return std::move(reader.root);
 }
 
 std::string shortened(std::string text) {

@@ -15,8 +15,8 @@ namespace weft {
 namespace {
 
 /// The texts that the configuration names or makes; the training text is the first.
-std::vector<Subject> subjects(const Config& config, Index limit) {
-  std::vector<Subject> all;
+std::vector<SubjectText> subjects(const Config& config, Index limit) {
+  std::vector<SubjectText> all;
   const auto add_text = [&](const std::string& split, CheckedText text) {
     all.push_back({std::move(text), TextReport(split, limit)});
     const Index holds = config.model.max_length - 1;
@@ -35,7 +35,7 @@ std::vector<Subject> subjects(const Config& config, Index limit) {
 }
 
 /// Moves what is held out of the training text into reports of its own.
-void hold_out_parts(const Config& config, Index limit, Subject& train, std::vector<Subject>& others,
+void hold_out_parts(const Config& config, Index limit, SubjectText& train, std::vector<SubjectText>& others,
                     std::vector<std::string>& problems) {
   const DataConfig& data = config.data;
   if (data.hold_out_valid + data.hold_out_test == 0) return;
@@ -48,8 +48,8 @@ void hold_out_parts(const Config& config, Index limit, Subject& train, std::vect
   }
   for (const Part part : {Part::kTest, Part::kValid}) {
     if (std::count(train.parts.begin(), train.parts.end(), part) == 0) continue;
-    Subject held_out{train.text, TextReport(part == Part::kValid ? "valid" : "test", limit), train.shared, train.parts,
-                     part};
+    SubjectText held_out{train.text, TextReport(part == Part::kValid ? "valid" : "test", limit), train.shared,
+                         train.parts, part};
     held_out.report.longest = config.model.max_length - 1;
     others.insert(others.begin(), std::move(held_out));
   }
@@ -89,17 +89,17 @@ double SideReport::characters_per_token() const {
 
 DataReport check_data(const Config& config, Index limit) {
   DataReport result;
-  std::vector<Subject> all = subjects(config, limit);
-  for (Subject& subject : all) {
+  std::vector<SubjectText> all = subjects(config, limit);
+  for (SubjectText& subject : all) {
     subject.report.files = subject.text.scan(subject.report.findings);
-    fold(subject);
+    hash_lines(subject);
   }
-  Subject train = std::move(all.front());
-  std::vector<Subject> others(std::make_move_iterator(all.begin() + 1), std::make_move_iterator(all.end()));
+  SubjectText train = std::move(all.front());
+  std::vector<SubjectText> others(std::make_move_iterator(all.begin() + 1), std::make_move_iterator(all.end()));
   hold_out_parts(config, limit, train, others, result.problems);
 
   check_duplicates(train);
-  for (Subject& other : others) check_duplicates(other);
+  for (SubjectText& other : others) check_duplicates(other);
   check_overlap(train, others);
 
   std::string no_vocabulary;
@@ -123,8 +123,8 @@ DataReport check_data(const Config& config, Index limit) {
     const auto target_tokenizer =
         make_tokenizer(config.data.tokenizer, config.data.lowercase, vocabularies.target.subwords());
     const TextEncoder source{*source_tokenizer, vocabularies.source}, target{*target_tokenizer, vocabularies.target};
-    measure(train, source, target);
-    for (Subject& other : others) measure(other, source, target);
+    measure_lengths(train, source, target);
+    for (SubjectText& other : others) measure_lengths(other, source, target);
   } catch (const ConfigError& error) {
     result.problems.push_back(error.what());
   } catch (const DataError& error) {
@@ -132,7 +132,7 @@ DataReport check_data(const Config& config, Index limit) {
   }
 
   others.insert(others.begin(), std::move(train));
-  for (Subject& subject : others) {
+  for (SubjectText& subject : others) {
     TextReport& report = subject.report;
     add_problems(report, result.problems);
     if (report.kept == 0 && result.source_vocabulary > 0 && report.split != "test") {

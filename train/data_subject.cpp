@@ -39,10 +39,10 @@ std::string as_in(const CheckedText& text, Index line, bool target = false) {
 }
 
 template <class Hash>
-void note_overlap(const Subject& train, std::vector<Subject>& others, Oddity oddity, Hash hash) {
+void note_overlap(const SubjectText& train, std::vector<SubjectText>& others, Oddity oddity, Hash hash) {
   const Sorted known = sorted(train.folded(), train.parts, Part::kTrain, hash);
   const bool target = oddity == Oddity::kTargetInTraining;
-  for (Subject& other : others) {
+  for (SubjectText& other : others) {
     for (std::size_t i = 0; i < other.folded().size(); ++i) {
       const FoldedPair& pair = other.folded()[i];
       if (pair.blank() || other.parts[i] != other.part) continue;
@@ -68,7 +68,7 @@ void add(SideReport& side, Index tokens, Index unknown, Index characters) {
 
 }  // namespace
 
-void fold(Subject& subject) {
+void hash_lines(SubjectText& subject) {
   const auto pairs = std::make_shared<std::vector<FoldedPair>>();
   pairs->reserve(static_cast<std::size_t>(subject.text.lines()));
   subject.text.read([&](const ParallelText& block, Index) { fold_pairs(block, *pairs); });
@@ -76,7 +76,7 @@ void fold(Subject& subject) {
   subject.shared = pairs;
 }
 
-void check_duplicates(Subject& subject) {
+void check_duplicates(SubjectText& subject) {
   const Sorted pairs = sorted(subject.folded(), subject.parts, subject.part, pair_hash);
   std::vector<std::pair<Index, Index>> again;  // a line, and the first with the same pair
   for (std::size_t i = 1, first = 0; i < pairs.size(); ++i) {
@@ -92,13 +92,13 @@ void check_duplicates(Subject& subject) {
   }
 }
 
-void check_overlap(const Subject& train, std::vector<Subject>& others) {
+void check_overlap(const SubjectText& train, std::vector<SubjectText>& others) {
   note_overlap(train, others, Oddity::kPairInTraining, pair_hash);
   note_overlap(train, others, Oddity::kSourceInTraining, source_hash);
   note_overlap(train, others, Oddity::kTargetInTraining, target_hash);
 }
 
-void measure(Subject& subject, const TextEncoder& source, const TextEncoder& target) {
+void measure_lengths(SubjectText& subject, const TextEncoder& source, const TextEncoder& target) {
   struct Measured {
     Index tokens = 0, unknown = 0, characters = 0;
     std::string first_unknown = {};

@@ -14,7 +14,7 @@
 namespace weft {
 
 /// A text of the configuration on its way through the checks.
-struct Subject {
+struct SubjectText {
   CheckedText text;
   TextReport report;
   std::shared_ptr<const std::vector<FoldedPair>> shared = {};  // of all lines
@@ -25,15 +25,15 @@ struct Subject {
 };
 
 /// Hashes the lines, all of which belong to the text's own part.
-void fold(Subject& subject);
+void hash_lines(SubjectText& subject);
 
 /// Notes the pairs that a text has twice.
-void check_duplicates(Subject& subject);
+void check_duplicates(SubjectText& subject);
 
 /// Notes what others have in common with the training text: whole pairs, sources, and targets.
-void check_overlap(const Subject& train, std::vector<Subject>& others);
+void check_overlap(const SubjectText& train, std::vector<SubjectText>& others);
 
 /// Counts what training would keep, with the lengths and shares of the pairs that are not blank.
-void measure(Subject& subject, const TextEncoder& source, const TextEncoder& target);
+void measure_lengths(SubjectText& subject, const TextEncoder& source, const TextEncoder& target);
 
 }  // namespace weft

@@ -7,7 +7,7 @@ namespace weft {
 namespace {
 
 /// Takes the parser's events; the first that does not belong to a list of texts ends the reading.
-class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
+class TextListReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   std::vector<std::string> texts;
 
@@ -46,9 +46,9 @@ std::string json_strings(const std::vector<std::string>& texts) {
 }
 
 std::optional<std::vector<std::string>> read_json_strings(std::string_view json) {
-  JsonBuilder handler;
-  if (!nlohmann::json::sax_parse(json.begin(), json.end(), &handler)) return std::nullopt;
-  return std::move(handler.texts);
+  TextListReader reader;
+  if (!nlohmann::json::sax_parse(json.begin(), json.end(), &reader)) return std::nullopt;
+  return std::move(reader.texts);
 }
 
 }  // namespace weft

@@ -32,10 +32,8 @@ class OneThread {
 
 /// A process that trains on a text, without its tensors.
 MemoryForecast without_tensors(const Corpus& corpus, const DataConfig& config) {
-  const auto tokens = static_cast<Index>(corpus.source.tokens.size() + corpus.target.tokens.size());
   MemoryForecast forecast;
-  forecast.text = kProgramBytes + tokens * static_cast<Index>(sizeof(TokenId)) +
-                  3 * corpus.size() * static_cast<Index>(sizeof(Index)) + text_bytes(corpus, config);
+  forecast.text = kProgramBytes + corpus_bytes(corpus) + text_bytes(corpus, config);
   return forecast;
 }
 
@@ -62,10 +60,10 @@ std::optional<Index> parse_bytes(std::string_view text) {
 }
 
 Index peak_memory(TranslationModel& model, TrainingStep& step, const Corpus& corpus,
-                  const std::vector<std::vector<Index>>& batches, Index update) {
+                  const std::vector<std::vector<Index>>& batches) {
   const Batch batch = make_batch(corpus, largest_batch(corpus, batches));
   reset_peak_memory();
-  step.add_gradients(batch, 1 / static_cast<real>(batch.target_rows.rows()), update, 0);
+  step.add_gradients(batch, 1 / static_cast<real>(batch.target_rows.rows()), 0, 0);
   model.parameters().reset_gradients();
   return memory_statistics().peak_bytes;
 }
@@ -85,7 +83,7 @@ Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, Index b
     // without them each measurement is like the first.
     release_unused_memory();
     const BatchPlan plan(corpus, batch_tokens, static_cast<std::uint64_t>(config.seed));
-    return peak_memory(model, step, corpus, plan.epoch(0), 0);
+    return peak_memory(model, step, corpus, plan.epoch(0));
   };
   const Index pairs = corpus.source.sentences();
   const Index all = corpus.source.rows.rows() + corpus.target.rows.rows() + 2 * pairs;  // as BatchPlan counts

@@ -19,10 +19,7 @@ std::optional<Index> parse_bytes(std::string_view text);
 /// batches, with all that is held meanwhile. The model's gradients are
 /// forgotten.
 Index peak_memory(TranslationModel& model, TrainingStep& step, const Corpus& corpus,
-                  const std::vector<std::vector<Index>>& batches, Index update);
-
-/// What the process takes beside tensors and the training text: the program, its libraries and buffers. Measured.
-inline constexpr Index kProgramBytes = Index{32} << 20;
+                  const std::vector<std::vector<Index>>& batches);
 
 /// The tensor memory in bytes with which a process that trains on a text stays within `budget` bytes.
 Index tensors_within(const Corpus& corpus, const DataConfig& config, Index budget);

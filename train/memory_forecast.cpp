@@ -52,6 +52,14 @@ BatchSize divided(const BatchSize& size, Index divisor) {
   return {std::min({part(size.sentences), source, target}), source, target};
 }
 
+/// The most that an update with such a batch takes beside what there is. The gradients are forgotten.
+double update_peak(TranslationModel& model, TrainingStep& step, const BatchSize& size) {
+  return peak_of([&] {
+    step.add_gradients(made_up_batch(size), 1 / static_cast<real>(size.target_rows), 0, 0);
+    model.parameters().reset_gradients();
+  });
+}
+
 /// The line through two points of (rows, bytes), which falls nowhere.
 MemoryLine line_through(Index rows1, double bytes1, Index rows2, double bytes2) {
   if (rows2 <= rows1) return {bytes1, 0};
@@ -96,14 +104,14 @@ Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimiz
   return buffers * parameters * static_cast<Index>(sizeof(real));
 }
 
+Index corpus_bytes(const Corpus& corpus) {
+  const auto tokens = static_cast<Index>(corpus.source.tokens.size() + corpus.target.tokens.size());
+  return tokens * static_cast<Index>(sizeof(TokenId)) + 3 * corpus.size() * static_cast<Index>(sizeof(Index));
+}
+
 Index text_bytes(const Corpus& train, const DataConfig& config) {
   constexpr Index kPlanned = 2 * sizeof(Index);  // order and batches; the rest of planning is memory that is free again
-  Index bytes = kPlanned * train.size();
-  if (config.subword_sampling > 0) {
-    const auto tokens = static_cast<Index>(train.source.tokens.size() + train.target.tokens.size());
-    bytes += tokens * static_cast<Index>(sizeof(TokenId)) + 3 * train.size() * static_cast<Index>(sizeof(Index));
-  }
-  return bytes;
+  return kPlanned * train.size() + (config.subword_sampling > 0 ? corpus_bytes(train) : 0);
 }
 
 BatchSize size_of(const Corpus& corpus, const std::vector<Index>& sentences) {
@@ -122,15 +130,9 @@ const std::vector<Index>& largest_batch(const Corpus& corpus, const std::vector<
 }
 
 MemoryLine forecast_update(TranslationModel& model, TrainingStep& step, const BatchSize& batch) {
-  const auto peak = [&](const BatchSize& size) {
-    return peak_of([&] {
-      step.add_gradients(made_up_batch(size), 1 / static_cast<real>(size.target_rows), 0, 0);
-      model.parameters().reset_gradients();
-    });
-  };
   const BatchSize small = divided(batch, 8), large = divided(batch, 4);
-  const double few = peak(small);
-  return line_through(small.rows(), few, large.rows(), peak(large));
+  const double few = update_peak(model, step, small);
+  return line_through(small.rows(), few, large.rows(), update_peak(model, step, large));
 }
 
 DecodingForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines, Index count) {
@@ -176,6 +178,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   MemoryForecast forecast;
   forecast.state = state_bytes(config.training, config.optimizer, parameters);
   forecast.held = 2 * parameters * static_cast<Index>(sizeof(real));
+  forecast.process = kProgramBytes + corpus_bytes(train);
   forecast.text = text_bytes(train, config.data);
   forecast.validation_lines = translated_pairs(valid, config.training.validation_sentences);
   const auto batches =
@@ -192,10 +195,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   forecast.validation = translation_bytes(model, valid, forecast.validation_lines, make_metrics(kUsualMetrics),
                                           greedy_options(config.decoding));
   if (forecast.work() > forecast.room_for_work(room.bytes)) return forecast;
-  const double exact = peak_of([&] {
-    step.add_gradients(made_up_batch(largest), 1 / static_cast<real>(largest.target_rows), 0, 0);
-    model.parameters().reset_gradients();
-  });
+  const double exact = update_peak(model, step, largest);
   forecast.update = line_through(0, std::min(forecast.update.fixed, exact), largest.rows(), exact);
   return forecast;
 }

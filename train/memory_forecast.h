@@ -12,6 +12,9 @@
 
 namespace weft {
 
+/// What the process takes beside tensors and the training text: the program, its libraries and buffers. Measured.
+inline constexpr Index kProgramBytes = Index{32} << 20;
+
 /// How large a batch is, as far as memory goes.
 struct BatchSize {
   Index sentences = 0, source_rows = 0, target_rows = 0;
@@ -34,6 +37,7 @@ struct DecodingForecast {
 
 /// The memory in bytes that a run will take.
 struct MemoryForecast {
+  Index process = 0;       ///< what there is beside the state already: the program and the training text's ids
   Index text = 0;          ///< what is made of the training text for an epoch, beside what there is
   Index state = 0;         ///< parameters, gradients, the optimizer's state, the moving average
   Index held = 0;          ///< what there is of the state already: parameters and gradients
@@ -54,6 +58,9 @@ struct MemoryForecast {
 
 /// What parameters, gradients, optimizer and moving average of a model take, by arithmetic.
 Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimizer, Index parameters);
+
+/// What a text takes as ids.
+Index corpus_bytes(const Corpus& corpus);
 
 /// What is made of a training text for an epoch: its plan, and with data.subword_sampling all of its tokens.
 Index text_bytes(const Corpus& train, const DataConfig& config);

@@ -92,17 +92,17 @@ void require_room(const MemoryForecast& forecast, const Config& config, const Me
                decoding = static_cast<double>(forecast.decoding.bytes);
   if (!training.memory.empty()) {  // the batch was chosen to fit into it
     const Index budget = parse_bytes(training.memory).value();
-    const double allowed = forecast.room_for_work(budget - kProgramBytes - forecast.held);
+    const double allowed = forecast.room_for_work(budget - forecast.process - forecast.held);
     if (decoding > allowed && decoding >= update && decoding <= work) {
       work = allowed;
-      needed = kProgramBytes + forecast.held + forecast.to_come();
+      needed = forecast.process + forecast.held + forecast.to_come();
       least = {budget, "allowed by training.memory"};
     }
   }
   if (const double lines = fitting_lines(forecast, room.bytes);
       lines < static_cast<double>(forecast.validation_lines)) {
     refuse(fmt::format("a run that translates {} lines at a validation", format_count(forecast.validation_lines)),
-           needed, room,
+           forecast.to_come(), room,
            fmt::format("lower training.validation_sentences from {} to {}", forecast.validation_lines,
                        rounded_down(lines)));
   }

@@ -34,7 +34,7 @@ void require_same(const Vocabulary& a, const Vocabulary& b, const std::string& s
 
 }  // namespace
 
-void with_names(std::span<const std::string> paths, FunctionRef<void()> work) {
+void naming_checkpoint(std::span<const std::string> paths, FunctionRef<void()> work) {
   try {
     work();
   } catch (const NotANumberError& error) {

@@ -32,7 +32,7 @@ class NotANumberError : public Error {
 };
 
 /// Calls `work` and has a NotANumberError that it throws name the checkpoint to blame, or all where it is not known.
-void with_names(std::span<const std::string> paths, FunctionRef<void()> work);
+void naming_checkpoint(std::span<const std::string> paths, FunctionRef<void()> work);
 
 /// Throws ConfigError, with the first difference, unless all models have the same tokenizer and vocabularies. `names` are
 /// what errors call them.

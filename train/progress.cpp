@@ -38,11 +38,11 @@ std::string bar(double done, Index width) {
 
 std::string format_progress(const ProgressState& state, Index width) {
   struct Field {
-    int rank;  // parts of the highest rank go first when room is short
+    int rank;  // fields of the highest rank go first when room is short
     std::string text;
   };
   const std::string steps = format_count(state.steps);
-  std::vector<Field> parts = {
+  std::vector<Field> fields = {
       {0, fmt::format("{:>{}}/{}", format_count(state.step), steps.size(), steps)},
       {3, fmt::format("epoch {}", state.epoch)},
       {1, "loss " + loss_text(state.loss)},
@@ -52,17 +52,17 @@ std::string format_progress(const ProgressState& state, Index width) {
               ? fmt::format("{} tok/s", format_count(std::llround(state.tokens_per_second)))
               : "? tok/s"},
   };
-  if (state.step < state.steps) parts.push_back({2, format_duration(state.seconds_left) + " left"});
+  if (state.step < state.steps) fields.push_back({2, format_duration(state.seconds_left) + " left"});
 
   const auto join = [&] {
     std::string text;
-    for (const Field& part : parts) text += (text.empty() ? "" : "  ") + part.text;
+    for (const Field& field : fields) text += (text.empty() ? "" : "  ") + field.text;
     return text;
   };
   std::string text = join();
-  while (display_width(text) > width && parts.size() > 1) {
-    parts.erase(
-        std::max_element(parts.begin(), parts.end(), [](const Field& a, const Field& b) { return a.rank < b.rank; }));
+  while (display_width(text) > width && fields.size() > 1) {
+    fields.erase(
+        std::max_element(fields.begin(), fields.end(), [](const Field& a, const Field& b) { return a.rank < b.rank; }));
     text = join();
   }
   const Index room = std::min(width - display_width(text) - 2, kBarMost);

@@ -64,23 +64,6 @@ bool is_whole(const fs::path& checkpoint) {
   }
 }
 
-fs::path cache_folder(const DataConfig& config, const fs::path& run) {
-  if (config.cache == "none") return {};
-  return config.cache.empty() ? run / "cache" : fs::path(config.cache);
-}
-
-void keep_cache(const TrainingText& training, const DataConfig& config, Progress& progress) {
-  if (!training.problem.empty()) {
-    progress.line(fmt::format("{} cannot be used ({}); made anew", training.cache.string(), training.problem));
-  }
-  if (training.cache.empty() || training.cached) return;
-  try {
-    keep_training_text(training, config.cache.empty());
-  } catch (const Error& error) {
-    progress.line(fmt::format("going on without a cache of the training text: {}", error.what()));
-  }
-}
-
 FolderLock::FolderLock(const fs::path& folder)
     : folder_(folder), file_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   // A file system without locks is no reason not to train.

@@ -1,4 +1,4 @@
-// The folder of a training run: made, held for one process, cleared of what earlier ones left; its cache.
+// The folder of a training run: made, held for one process, cleared of what earlier ones left.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,6 @@
 #include "weft/nn/registry.h"
 #include "weft/train/checkpoint.h"
 #include "weft/train/progress.h"
-#include "weft/train/training_text.h"
 
 namespace weft {
 
@@ -19,13 +18,6 @@ void make_run_folder(const std::filesystem::path& folder);
 /// the other files of an earlier run, but not `config_file` if that is one. Throws Error if a file cannot be removed.
 void clean_run_folder(const std::filesystem::path& folder, const std::set<Index>& kept, bool fresh,
                       const std::filesystem::path& config_file = {});
-
-/// Where a run keeps its training text as ids; empty for nowhere.
-std::filesystem::path cache_folder(const DataConfig& config, const std::filesystem::path& run);
-
-/// Writes the cache of the training text if there is none yet. A run does not depend on it: a failure is a line of
-/// `progress`.
-void keep_cache(const TrainingText& training, const DataConfig& config, Progress& progress);
 
 /// Holds a run folder for this process, until it ends in whatever way.
 class FolderLock {

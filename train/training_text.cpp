@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "weft/core/error.h"
 #include "weft/core/file.h"
 #include "weft/core/folder.h"
+#include "weft/core/temporary.h"
 #include "weft/data/corpus_cache.h"
 #include "weft/data/text_hash.h"
 
@@ -17,7 +20,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kCacheSuffix = ".corpus";
+constexpr std::string_view kCacheSuffix = ".corpus";
+
+std::string cache_name(std::uint64_t key) { return fmt::format("{:016x}{}", key, kCacheSuffix); }
+
+/// Whether cache_name can have made this name.
+bool is_cache_name(std::string_view name) {
+  constexpr std::size_t kDigits = 16;
+  return name.size() == kDigits + kCacheSuffix.size() && name.ends_with(kCacheSuffix) &&
+         name.find_first_not_of("0123456789abcdef") == kDigits;
+}
 
 /// A hash of what decides, beside the files and the vocabularies, which tokens there are.
 std::uint64_t rules_hash(const DataConfig& config) {
@@ -56,6 +68,11 @@ bool may_be(const EncodedCorpus& all, const TranslationModel& model, Index longe
 
 }  // namespace
 
+fs::path cache_folder(const DataConfig& config, const fs::path& run) {
+  if (config.cache == "none") return {};
+  return config.cache.empty() ? run / "cache" : fs::path(config.cache);
+}
+
 TrainingText encode_training_text(const TranslationModel& model, const RunText& text, Index longest,
                                   const fs::path& folder) {
   TrainingText result;
@@ -67,7 +84,7 @@ TrainingText encode_training_text(const TranslationModel& model, const RunText& 
       result.key = mix_hash(result.key, vocabulary->content_hash());
     }
     result.key = mix_hash(result.key, static_cast<std::uint64_t>(longest));
-    result.cache = folder / fmt::format("{:016x}{}", result.key, kCacheSuffix);
+    result.cache = folder / cache_name(result.key);
     LoadedCorpus loaded = load_corpus(result.cache, result.key);
     result.problem = std::move(loaded.problem);
     if (loaded.corpus && !may_be(*loaded.corpus, model, longest)) {
@@ -93,13 +110,25 @@ void keep_training_text(const TrainingText& text, bool alone) {
   std::error_code error;
   const fs::path folder = text.cache.parent_path();
   fs::create_directories(folder, error);  // a failure shows when the file is written
+  remove_dead_temporaries(folder, [](std::string_view name) { return is_cache_name(name); });
   save_corpus(text.cache, text.key, text.encoded);
   if (!alone) return;
   for (const std::string& name : names_in(folder)) {
-    const fs::path other = folder / name;
-    if (other.extension() == kCacheSuffix && other != text.cache) fs::remove(other, error);
+    if (is_cache_name(name) && name != text.cache.filename()) fs::remove(folder / name, error);
   }
-  remove_leftovers(text.cache);
+  remove_leftovers(text.cache);  // on a file system without locks they are still there
+}
+
+void keep_cache(const TrainingText& text, const DataConfig& config, Progress& progress) {
+  if (!text.problem.empty()) {
+    progress.line(fmt::format("{} cannot be used ({}); made anew", text.cache.string(), text.problem));
+  }
+  if (text.cache.empty() || text.cached) return;
+  try {
+    keep_training_text(text, config.cache.empty());
+  } catch (const Error& error) {
+    progress.line(fmt::format("going on without a cache of the training text: {}", error.what()));
+  }
 }
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "weft/train/progress.h"
 #include "weft/train/run_data.h"
 
 namespace weft {
@@ -17,14 +18,21 @@ struct TrainingText {
   std::string problem;          ///< why a file that is there could not be used; empty if it could, or there is none
 };
 
+/// Where a run keeps its training text as ids; empty for nowhere.
+std::filesystem::path cache_folder(const DataConfig& config, const std::filesystem::path& run);
+
 /// The training text for a model, from the cache in `folder` if it is there, else from the text; `longest` tokens a side at
 /// most. A cache whose tokens, lengths, lines or counts the text cannot have given is not used. Writes nothing. Without a
 /// folder, and for a toy task, there is no cache.
 TrainingText encode_training_text(const TranslationModel& model, const RunText& text, Index longest,
                                   const std::filesystem::path& folder);
 
-/// Keeps the training text in its cache, and removes other caches of that folder if `alone`. Throws Error if it cannot be
-/// written.
+/// Keeps the training text in its cache. Removes what processes left in that folder that were killed while they wrote a
+/// cache, and other caches if `alone`. Throws Error if it cannot be written.
 void keep_training_text(const TrainingText& text, bool alone);
+
+/// Keeps the training text unless it is already kept, or is not to be. A run does not depend on it: a failure is a line of
+/// `progress`.
+void keep_cache(const TrainingText& text, const DataConfig& config, Progress& progress);
 
 }  // namespace weft

@@ -1,0 +1,128 @@
+// Runs that do not fit into training.memory, the machine, or what control groups and limits of the shell leave.
+#include "weft/train/memory_refusal.h"
+
+#include <sys/resource.h>
+
+#include <cstdlib>
+
+#include "cli.h"
+#include "sanitizers.h"
+#include "throws.h"
+#include "weft/core/error.h"
+#include "weft/train/text_format.h"
+
+using namespace weft;
+using namespace weft::cli;
+
+namespace {
+
+const Index kMega = 1 << 20;
+
+/// The words of a refusal; empty if there is none.
+std::string refusal(const MemoryForecast& forecast, const Config& config, const MemoryRoom& room) {
+  try {
+    require_room(forecast, config, room);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("of training.memory translations get what the program and the training text leave") {
+  MemoryForecast forecast;
+  forecast.process = kProgramBytes;
+  forecast.held = 4 * kMega;
+  forecast.state = 8 * kMega;
+  forecast.decoding = {60 * kMega, 1000};
+  const Config config = tiny_config({"training.memory=160MiB"});
+  const MemoryRoom room{1000 * kMega, "left"};
+  CHECK(refusal(forecast, config, room) == "");
+  forecast.process += 50 * kMega;
+  const std::string text = refusal(forecast, config, room);
+  CAPTURE(text);
+  CHECK(contains(text, "translating at a validation would take " +
+                           format_bytes(kProgramBytes + 54 * kMega + forecast.to_come()) +
+                           " of memory; 160.0 MiB allowed by training.memory; lower decoding.batch_tokens from "));
+}
+
+TEST_CASE("weft train refuses what the machine has no room for, in one line, and writes nothing") {
+  trained();
+  const Words words{"train", "tiny.json", "--run", "no", "--set", "model.heads=1", "--set"};
+  check_refused(words + Words{"model.d_model=65536"},
+                {"a model of ", "would take", "lower model.d_model from 65536 to"});
+  check_refused(words + Words{"training.memory=8TiB"}, {"training.memory is 8TiB", "lower it"});
+  check_refused(words + Words{"model.d_model=200", "--set", "training.memory=4MB"},
+                {"a model of ", "allowed by training.memory", "lower model.d_model from 200 to "});
+}
+
+#ifndef WEFT_SANITIZED
+TEST_CASE("weft train refuses what a limit of the shell (ulimit -v) leaves no room for") {
+  trained();
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
+  rlimit lower = before;
+  lower.rlim_cur = 400 << 20;
+  REQUIRE(::setrlimit(RLIMIT_AS, &lower) == 0);
+  const Outcome outcome =
+      run_weft({"train", "tiny.json", "--run", "no", "--threads", "1", "--set", "model.d_model=4000"});
+  ::setrlimit(RLIMIT_AS, &before);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "left of the address space (ulimit -v); lower model.d_model from 4000 to "));
+  CHECK_FALSE(fs::exists("no"));
+}
+
+TEST_CASE("what threads take of a limited address space is foreseen, and little") {
+  workplace();
+  put("threads.json", R"({"data": {"task": "copy", "tokenizer": "whitespace"},
+    "model": {"d_model": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "d_feed_forward": 64},
+    "training": {"steps": 2, "batch_tokens": 4096, "validate_every": 2, "validation_sentences": 20}})");
+  const auto run = [](int mebibytes) {
+    const std::string command = "ulimit -v " + std::to_string(1024 * mebibytes) + "; exec '" WEFT_BINARY "'" +
+                                " train threads.json --run threads --threads 8 > threads.out 2> threads.err";
+    const int status = std::system(command.c_str());
+    CAPTURE(mebibytes);
+    CAPTURE(bytes_of("threads.err"));
+    CHECK((status == 0) == fs::exists("threads"));  // a run that begins ends well
+    CHECK(lines_of(bytes_of("threads.err")).size() == (status == 0 ? 0 : 1));
+    fs::remove_all("threads");
+    return status;
+  };
+  for (const int mebibytes : {108, 124, 140}) run(mebibytes);
+  for (const int mebibytes : {220, 280, 300}) CHECK(run(mebibytes) == 0);  // not with heaps that take 64 MiB each
+}
+#endif
+
+TEST_CASE("room is the least of what machine, control groups and limits leave") {
+  const TemporaryFolder root;
+  const auto write = [&](const std::string& path, const std::string& text) {
+    fs::create_directories((root / path).parent_path());
+    put(root / path, text);
+  };
+  CHECK(memory_room(root.path()).bytes > Index{1} << 50);  // nothing is known
+  write("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    5000 kB\n");
+  CHECK(memory_room(root.path()).bytes == 5000 * 1024);
+  CHECK(memory_room(root.path()).limit == "free on this machine");
+  // Version 2: the group above sets the limit; what the system would drop first counts as free.
+  write("proc/self/cgroup", "0::/user/job\n");
+  write("sys/fs/cgroup/user/job/memory.max", "max\n");
+  write("sys/fs/cgroup/user/job/memory.current", "1000000\n");
+  CHECK(memory_room(root.path()).bytes == 5000 * 1024);
+  write("sys/fs/cgroup/user/memory.max", "4000000\n");
+  write("sys/fs/cgroup/user/memory.current", "1500000\n");
+  write("sys/fs/cgroup/user/memory.stat", "anon 1\ninactive_file 500000\n");
+  CHECK(memory_room(root.path()).bytes == 3'000'000);
+  CHECK(contains(memory_room(root.path()).limit, "control group"));
+  // Version 1, whose files may lie at the top alone, as in a container.
+  write("proc/self/cgroup", "5:cpu:/a\n4:hugetlb,memory:/docker/x\n0::/\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "3000000\n");
+  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "2900000\n");
+  write("sys/fs/cgroup/memory/memory.stat", "total_inactive_file 100000\n");
+  CHECK(memory_room(root.path()).bytes == 200'000);
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  CHECK(memory_room(root.path()).bytes == 5000 * 1024);
+  CHECK(resident_memory().now > kMega);
+  CHECK(resident_memory().peak >= resident_memory().now);
+}
