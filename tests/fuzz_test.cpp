@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sanitizers.h"
 #include "targets.h"
 #include "weft/core/random.h"
 
@@ -66,7 +67,7 @@ void change(std::string& bytes, const std::string& other, Random& random) {
   }
 }
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef WEFT_SANITIZED
 constexpr int kChanges = 150;  // of each seed
 #else
 constexpr int kChanges = 1000;

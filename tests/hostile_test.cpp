@@ -15,6 +15,7 @@
 
 #include "cli.h"
 #include "gzip.h"
+#include "sanitizers.h"
 #include "throws.h"
 #include "weft/core/error.h"
 #include "weft/core/memory.h"
@@ -32,7 +33,7 @@ using weft::cli::check_refused;
 
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef WEFT_SANITIZED
 constexpr std::size_t kStride = 7;  // every byte would take too long
 #else
 constexpr std::size_t kStride = 1;
