@@ -5,10 +5,28 @@
 namespace weft {
 namespace {
 
+/// The text with a space in every word of more than kLongestSubwordWord bytes: of a run of characters that a model does not
+/// know, SentencePiece takes time with the square.
+std::string with_long_words_parted(std::string text) {
+  if (text.size() <= kLongestSubwordWord) return text;
+  std::string parted;
+  std::size_t length = 0;  // of the word so far
+  for (const char c : text) {
+    const bool begins_character = (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    if (length >= kLongestSubwordWord && begins_character && c != ' ') {
+      parted += ' ';
+      length = 0;
+    }
+    length = c == ' ' ? 0 : length + 1;
+    parted += c;
+  }
+  return parted;
+}
+
 /// The text as the model takes it: UTF-8 without NUL, single spaces, no U+2581.
 std::string prepared(std::string_view line, bool lowercase) {
   Index replaced = 0;
-  return escape_for_subwords(normalise_text(replace_invalid_text(line, replaced), lowercase));
+  return escape_for_subwords(with_long_words_parted(normalise_text(replace_invalid_text(line, replaced), lowercase)));
 }
 
 }  // namespace

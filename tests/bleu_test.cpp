@@ -93,6 +93,11 @@ TEST_CASE("a corpus against itself scores exactly 100, blank lines included") {
   }
 }
 
+TEST_CASE("a floor above 1 may score more than 100, as sacreBLEU has it") {
+  const Bleu bleu(smoothed(BleuSmoothing::kFloor, 20));
+  CHECK(score_of(bleu, {"a b c x d"}, {{"a b c d"}}) == doctest::Approx(107.456993).epsilon(1e-8));
+}
+
 TEST_CASE("empty output scores 0, and so do no lines") {
   const Strings references = {"A cat sat.", "", "x"};
   CHECK(score_of(Bleu(), Strings(3), {references}) == 0.0);

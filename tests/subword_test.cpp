@@ -170,10 +170,21 @@ TEST_CASE("lines of nothing and lines of very much") {
       CHECK(tokenizer.split(line).empty());
       CHECK(tokenizer.join(tokenizer.split(line)).empty());
     }
-    std::string word, sentence;
+    std::string word, sentence, unknown;
     for (int i = 0; i < 20000; ++i) word += "kalo";
     for (int i = 0; i < 20000; ++i) sentence += i == 0 ? "kalo" : " kalo";
-    CHECK(tokenizer.normalise(word) == word);
+    for (int i = 0; i < 20000; ++i) unknown += "\u3042";
+    // Words of more than 16 KiB are parted, between characters.
+    std::string parted = tokenizer.normalise(word);
+    CHECK(std::count(parted.begin(), parted.end(), ' ') == 4);
+    CHECK(parted.find(' ') == kLongestSubwordWord);
+    std::erase(parted, ' ');
+    CHECK(parted == word);
+    for (const std::string& token : tokenizer.split(unknown)) CHECK(token.size() < kLongestSubwordWord + 3);
+    parted = tokenizer.normalise(unknown);
+    CHECK(parted.find(' ') == (kLongestSubwordWord + 2) / 3 * 3);
+    std::erase(parted, ' ');
+    CHECK(parted == unknown);
     CHECK(tokenizer.normalise(sentence) == sentence);
     // Lines longer than SentencePiece takes are learned from all the same.
     const auto learned = model_of(train({word, sentence}, {kind, 300}));

@@ -119,8 +119,11 @@ BleuScore Bleu::compute(std::span<const Index> sums) const {
     if (result.precisions[n] == 0) return result;
     sum += std::log(result.precisions[n]);
   }
-  // exp(log(100)) is a little over 100; a perfect score is 100 and not that.
-  result.score = std::min(100.0, result.brevity_penalty * std::exp(sum / static_cast<double>(orders)));
+  result.score = result.brevity_penalty * std::exp(sum / static_cast<double>(orders));
+  // exp(log(100)) is a little over 100; a perfect score is 100 and not that. (A large floor has precisions above it.)
+  if (*std::max_element(result.precisions.begin(), result.precisions.end()) <= 100) {
+    result.score = std::min(100.0, result.score);
+  }
   return result;
 }
 

@@ -29,7 +29,7 @@ struct BleuOptions {
 
 /// BLEU and what it is made of.
 struct BleuScore {
-  double score = 0;                       ///< 0 to 100
+  double score = 0;                       ///< 0 to 100, or more with a floor above 1
   std::array<double, 4> precisions = {};  ///< of 1- to 4-grams, 0 to 100
   double brevity_penalty = 1;
   Index hypothesis_length = 0;  ///< in BLEU's words
