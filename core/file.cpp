@@ -37,10 +37,14 @@ std::string reason(int error) { return std::generic_category().message(error); }
 }
 
 [[noreturn]] void fail_writing(const fs::path& path, std::string_view step, int error) {
+  if (const std::string lost = error == ENOENT ? lost_link(path) : ""; !lost.empty()) {
+    throw Error(fmt::format("{}: cannot be written: {}", path.string(), lost));
+  }
   const char* mend = "check the disk";
   if (error == ENOENT || error == ENOTDIR) mend = "create its folder first";
   if (error == ENOSPC || error == EDQUOT) mend = "free some space or choose another disk";
   if (error == EACCES || error == EPERM || error == EROFS) mend = "choose a folder that you may write to";
+  if (error == ENAMETOOLONG) mend = "choose a shorter name; it is written under one that is some letters longer";
   if (error == EFBIG) mend = "raise the limit on the size of files (ulimit -f)";
   throw Error(fmt::format("{}: cannot be written: {} ({}); {}", path.string(), reason(error), step, mend));
 }
@@ -71,14 +75,16 @@ void write_all(int file, const fs::path& path, std::string_view bytes) {
   }
 }
 
-/// What is written in the place of `path`: the file that a link leads to, the path itself where there is none.
+/// What is written in the place of `path`: the file that a link leads to, or would, the path itself where there is no link.
 fs::path file_behind(const fs::path& path) {
   std::error_code error;
   const fs::path resolved = fs::canonical(path, error);
   if (!error) return resolved;
   if (error != std::errc::no_such_file_or_directory) fail_writing(path, "find", error.value());
-  return path;
+  return end_of_links(path);
 }
+
+fs::path temporary_of(const fs::path& target) { return fmt::format("{}.{}.tmp", target.string(), ::getpid()); }
 
 }  // namespace
 
@@ -174,7 +180,7 @@ void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> 
   Descriptor folder(parent, O_RDONLY | O_DIRECTORY);
   if (folder.get() < 0) fail_writing(path, "open folder", errno);
 
-  const fs::path beside = fmt::format("{}.{}.tmp", target.string(), ::getpid());
+  const fs::path beside = temporary_of(target);
   const Temporary temporary(beside);
   Descriptor file(temporary.file());
   if (file.get() < 0) fail_writing(path, "open", errno);
@@ -195,6 +201,13 @@ void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> 
   }
 }
 
+void require_can_write(const fs::path& path) {
+  const fs::path beside = temporary_of(file_behind(path));
+  const Temporary temporary(beside);
+  const Descriptor file(temporary.file());
+  if (file.get() < 0) fail_writing(path, "open", errno);
+}
+
 void write_file(const fs::path& path, std::string_view bytes) {
   write_file_atomically(path, [&](FileWriter& writer) { writer.write(bytes); });
 }
@@ -202,7 +215,15 @@ void write_file(const fs::path& path, std::string_view bytes) {
 AppendedFile::AppendedFile(const fs::path& path, bool emptied) : path_(path) {
   // Without waiting for the reader of a pipe.
   Descriptor file(path_, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | (emptied ? O_TRUNC : 0));
-  if (file.get() < 0) fail_writing(path_, "open", errno);
+  if (file.get() < 0) {
+    const int error = errno;
+    std::error_code ignored;
+    if ((error == EACCES || error == EPERM) && fs::exists(path_, ignored)) {
+      throw Error(fmt::format("{}: cannot be written: {} (open); ask for the right to write to it", path_.string(),
+                              reason(error)));
+    }
+    fail_writing(path_, "open", error);
+  }
   file_ = file.release();
 }
 

@@ -70,7 +70,10 @@ class FileWriter {
 /// Two threads of one process must not write the same path at the same time.
 void write_file_atomically(const std::filesystem::path& path, FunctionRef<void(FileWriter&)> write);
 
-/// Does the same for bytes that are at hand.
+/// Throws Error if write_file_atomically could not begin with this path; makes its temporary and removes that again.
+void require_can_write(const std::filesystem::path& path);
+
+/// Does the same as write_file_atomically for bytes that are at hand.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// A file that grows at its end. What write() took is in the file when it returns, so a kill or a full disk cuts short

@@ -10,6 +10,9 @@ namespace weft {
 /// What to say of a symbolic link that leads to nothing; empty for anything else at a path, and for nothing.
 std::string lost_link(const std::filesystem::path& path);
 
+/// Where the links at a path lead, or would, if there is nothing at their end; the path itself if it is no link.
+std::filesystem::path end_of_links(std::filesystem::path path);
+
 /// Whether there is anything at a path, at the end of its links. Throws Error if the system cannot say, DataError for a link
 /// that leads to nothing: what it led to may be on a disk that is not there now.
 bool is_there(const std::filesystem::path& path);

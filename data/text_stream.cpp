@@ -15,6 +15,7 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file_calls.h"
+#include "weft/core/folder.h"
 #include "weft/data/open_input.h"
 
 namespace weft {
@@ -156,7 +157,10 @@ std::unique_ptr<std::istream> open_bytes(const std::filesystem::path& path) {
     ::close(file);
     throw DataError(fmt::format("{}: this is a directory; give the path of a file", name));
   }
-  if (file < 0 && errno == ENOENT) throw DataError(fmt::format("{}: there is no such file; check the path", name));
+  if (file < 0 && errno == ENOENT) {
+    const std::string lost = lost_link(path);
+    throw DataError(fmt::format("{}: {}", name, lost.empty() ? "there is no such file; check the path" : lost));
+  }
   if (file < 0) {
     throw DataError(fmt::format("{}: cannot be opened ({}); check that you may read it", name, std::strerror(errno)));
   }

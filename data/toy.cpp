@@ -11,6 +11,7 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/core/folder.h"
 #include "weft/core/random.h"
 #include "weft/data/toy_grammar.h"
 
@@ -148,6 +149,9 @@ std::vector<std::pair<std::string, ParallelText>> make_toy(std::string_view task
 
 void write_toy(const std::vector<std::pair<std::string, ParallelText>>& splits,
                const std::filesystem::path& directory) {
+  if (const std::string lost = lost_link(directory); !lost.empty()) {
+    throw DataError(fmt::format("{}: {}", directory.string(), lost));
+  }
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) {

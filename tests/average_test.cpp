@@ -128,6 +128,24 @@ TEST_CASE("weft average averages named checkpoints, and those that a run has kep
   CHECK(bytes_of("of last") == bytes_of(last[2]));
 }
 
+TEST_CASE("weft average takes no checkpoint of another step for that of a validation") {
+  run_with_steps();
+  fs::copy("kept", "killed", fs::copy_options::recursive);
+  const auto replace = [](const std::string& name) {
+    fs::copy_file("kept/step-60.safetensors", "killed/" + name, fs::copy_options::overwrite_existing);
+  };
+  replace("step-50.safetensors");
+  check_refused({"average", "--run", "killed", "--last", "2", "--output", "x"},
+                {"killed/step-50.safetensors: holds step 60", "at step 50"});
+  Checkpoint last = load_checkpoint("kept/last.safetensors", standard_layers());
+  last.state.best_step = 50;
+  save_checkpoint("killed/last.safetensors", *last.model, last.state, nullptr);
+  fs::remove("killed/step-50.safetensors");
+  replace("best.safetensors");
+  check_refused({"average", "--run", "killed", "--last", "2", "--output", "x"},
+                {"killed/best.safetensors: holds step 60", "at step 50"});
+}
+
 TEST_CASE("weft average refuses what it cannot do, in one line") {
   const std::string run = run_with_steps(), best = trained();
   check_refused({"average"}, {"expected OUT and at least one CHECKPOINT, found 0"});

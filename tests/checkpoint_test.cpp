@@ -297,6 +297,7 @@ TEST_CASE("files of a run that changed are named: text, validation text and subw
     CHECK_THROWS_SAYING(require_same_files(data, before, "run"),
                         "run: changed since this run began: " + name + "; restore what was there, or use --fresh",
                         DataError);
+    CHECK_THROWS_SAYING(require_files_unchanged(data, before), name + ": changed while it was read", DataError);
     CHECK_NOTHROW(require_same_files(data, {}, "run"));  // of an older checkpoint
     put(name, bytes);
   }

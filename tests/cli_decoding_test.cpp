@@ -1,4 +1,5 @@
 // weft translate's ways to decode, and the files that it writes beside the translation.
+#include <sched.h>
 #include <sys/stat.h>
 
 #include <limits>
@@ -231,4 +232,120 @@ TEST_CASE("--replace-unknown copies words that the model does not know") {
   CAPTURE(without);
   CHECK(with > lines.size() / 2);
   CHECK(without < lines.size() / 3);
+}
+
+TEST_CASE("what is read is not written to through a descriptor either") {
+  const std::string checkpoint = trained();
+  const auto refused = [&](const Words& words, int in, const std::string& output) {
+    const std::string before = bytes_of(output);
+    const Descriptor appended(output, O_WRONLY | O_APPEND), errors(workplace() / "err", O_WRONLY | O_CREAT | O_TRUNC);
+    CAPTURE(words);
+    CHECK(wait_for(start(words, in, appended, errors)) == 2);
+    CHECK(contains(bytes_of(workplace() / "err"), "goes to the file that is read"));
+    CHECK(bytes_of(output) == before);
+  };
+  put("looped.txt", "a b\n");
+  const Descriptor none("/dev/null", O_RDONLY), looped("looped.txt", O_RDONLY);
+  refused(translate({"--input", "looped.txt"}), none, "looped.txt");
+  refused(translate(), looped, "looped.txt");
+  for (const char* name : {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1"}) {
+    refused(translate({"--input", "looped.txt", "--output", name}), none, "looped.txt");
+  }
+  refused({"score", checkpoint, "--source", "looped.txt", "--target", "looped.txt"}, none, "looped.txt");
+  refused({"evaluate", checkpoint, "--source", "looped.txt", "--reference", "valid.trg"}, none, "looped.txt");
+  refused({"plot", "tiny"}, none, "tiny/log.jsonl");
+  refused(translate({"--input", "looped.txt"}), none, "train.src");
+}
+
+TEST_CASE("a descriptor that /proc names is written to, and not replaced") {
+  const Words plain = translated("a b\n");
+  put("one.txt", "a b\n");
+  const Descriptor none("/dev/null", O_RDONLY);
+  fs::create_symlink("/proc/self/fd/1", "out.link");
+  for (const char* name : {"/proc/self/fd/1", "/dev/../dev/fd/1", "out.link"}) {
+    put("log", "before\n");
+    const Descriptor appended("log", O_WRONLY | O_APPEND), errors(workplace() / "err", O_WRONLY | O_CREAT | O_TRUNC);
+    CHECK(wait_for(start(translate({"--input", "one.txt", "--output", name}), none, appended, errors)) == 0);
+    CHECK(bytes_of("log") == "before\n" + plain[0] + "\n");
+  }
+}
+
+TEST_CASE("an output that cannot be or may not be replaced is refused before any work") {
+  const std::string checkpoint = trained();
+  put("kept", "kept\n");
+  fs::create_symlink("one", "link of one");
+  fs::permissions("kept", fs::perms::owner_read);
+  check_refused(translate({"--output", "kept"}), {"--output kept: is protected from being written"});
+  check_refused({"evaluate", checkpoint, "--output", "kept"}, {"protected"});
+  const Outcome outcome = run_weft({"evaluate", checkpoint, "--output", std::string(250, 'x')});
+  CHECK(outcome.code == 1);
+  CHECK(outcome.out.empty());
+  CHECK(contains(outcome.err, "choose a shorter name"));
+  check_refused(translate({"--output", "one", "--alignment", "link of one"}), {"--output and --alignment name one"});
+  const Outcome closed = run_weft({"evaluate", checkpoint, "--output", "/dev/fd/9"});
+  CHECK(closed.code == 1);
+  CHECK(contains(closed.err, "/dev/fd/9: cannot be written (Bad file descriptor)"));
+  fs::create_symlink("gone", "lost");
+  check_refused(translate({"--output", "lost/x"}), {"--output lost/x: lost is a link to gone, which leads to nothing"});
+  check_refused(translate({"--input", "lost"}), {"lost: is a link to gone, which leads to nothing"});
+  CHECK(run_weft(translate({"--output", "lost"}), "a\n").code == 0);
+  CHECK(fs::is_symlink("lost"));
+  CHECK(fs::exists("gone"));
+}
+
+TEST_CASE("files of a run are not replaced by a picture or a text, nor its checkpoints by an average") {
+  const std::string checkpoint = trained();
+  put("one.txt", "a b\n");
+  for (const char* file : {"last.safetensors", "step-7.safetensors", "config.json", "log.jsonl"}) {
+    const std::string name = std::string("tiny/") + file;
+    check_refused(translate({"--input", "one.txt", "--output", name}), {"is the name of a run's own file"});
+    if (name != "tiny/log.jsonl")
+      check_refused({"plot", "tiny", "--output", name}, {"is the name of a run's own file"});
+  }
+  fs::create_symlink("tiny/step-7.safetensors", "step");
+  for (const char* name : {"tiny/step-7.safetensors", "step"}) {
+    check_refused({"average", name, checkpoint, checkpoint}, {"name another file"});
+  }
+  check_refused(translate({"--input", "one.txt", "--output", "step"}), {"is the name of a run's own file"});
+  CHECK(run_weft({"average", std::string(300, 'x'), checkpoint, checkpoint}).err.starts_with("weft: xxx"));
+}
+
+TEST_CASE("text of every checkpoint that works in an ensemble is safe from its outputs") {
+  const std::string checkpoint = trained();
+  fs::create_directory("moved");
+  for (const char* name : {"train.src", "train.trg"}) fs::copy_file(name, std::string("moved/") + name);
+  const Outcome outcome =
+      run_weft({"train", "tiny.json", "--run", "moved/run", "--set", "data.train_source=moved/train.src", "--set",
+                "training.steps=1", "--set", "training.validate_every=1"});
+  REQUIRE(outcome.code == 0);
+  const std::string other = "moved/run/best.safetensors";
+  check_refused({"translate", checkpoint, other, "--input", "test.src", "--output", "moved/train.src"},
+                {"would replace"});
+  for (const char* option : {"--output", "--alignment"}) {
+    check_refused(
+        {"score", checkpoint, other, "--source", "test.src", "--target", "test.trg", option, "moved/train.src"},
+        {"would replace"});
+  }
+}
+
+TEST_CASE("a signal ends the program also where it is process 1, of a container") {
+  const Words words = translate({"--output", "never"});
+  Pipe in;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWPID) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) ::_exit(77);
+    const Descriptor out("/dev/null", O_WRONLY);
+    const pid_t first = start(words, in.ends[0], out, out);
+    const std::string half = "never.1.tmp";
+    for (int i = 0; i < 10'000 && !fs::exists(half); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ::kill(first, SIGTERM);
+    // One that does not end by the signal ends with its input, and then otherwise.
+    in.close_write();
+    ::_exit(wait_for(first) == 128 + SIGTERM ? 0 : 1);
+  }
+  in.close_write();
+  const int code = wait_for(child);
+  if (code == 77) return;  // no namespaces here
+  CHECK(code == 0);
+  CHECK_FALSE(fs::exists("never"));
 }

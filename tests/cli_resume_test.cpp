@@ -259,7 +259,7 @@ TEST_CASE("a stopped run whose terminal is gone ends with the signal's code all 
 TEST_CASE("a signal reaches a run that waits for a pipe that nobody reads") {
   {
     Pipe in, out;
-    REQUIRE(::fcntl(out.ends[1], F_SETPIPE_SZ, 4096) >= 4096);
+    REQUIRE(::fcntl(out.ends[1], F_SETPIPE_SZ, 8192) >= 8192);  // two pages: one that has anything is not written to
     const Descriptor err(workplace() / "err", O_WRONLY | O_CREAT | O_TRUNC);
     const pid_t child = start(copy_run("blocked"), in.ends[0], out.ends[1], err);
     wait_for_lines("blocked", 5);
@@ -310,4 +310,19 @@ TEST_CASE("a best checkpoint that is lost comes back from the one that was kept 
   CHECK(contains(again.out, "made anew from step-"));
   CHECK(contains(again.out, "is trained to its end"));
   CHECK(bytes_of("kept/best.safetensors") == last_best);
+}
+
+TEST_CASE("a signal saves and ends a run whose output and errors nobody takes any more") {
+  Pipe output;
+  const Descriptor none("/dev/null", O_RDONLY);
+  const std::string folder = "unread";
+  const pid_t child = start(copy_run(folder), none, output.ends[1], output.ends[1]);
+  wait_for_lines(folder, 30);
+  const Descriptor filler("/proc/self/fd/" + std::to_string(output.ends[1]), O_WRONLY | O_NONBLOCK);
+  const std::string part(4096, '.');
+  while (::write(filler, part.data(), part.size()) > 0) {
+  }
+  ::kill(child, SIGTERM);
+  CHECK(wait_for(child) == 128 + SIGTERM);
+  CHECK(weft::is_whole(folder + "/last.safetensors"));
 }

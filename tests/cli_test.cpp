@@ -236,6 +236,17 @@ TEST_CASE("a link that leads to nothing is called that, and not a missing file")
   for (const char* verb : {"evaluate", "translate", "inspect"}) {
     check_refused({verb, "linked/last.safetensors"}, {lost, why});
   }
+  fs::create_symlink("gone", "lost");
+  const std::string lost_file = "lost: is a link to gone, which leads to nothing", best = trained();
+  for (const char* key : {"data.train_source", "data.valid_source"}) {
+    check_refused({"train", "tiny.json", "--run", "new", "--set", std::string(key) + "=lost"}, {lost_file});
+  }
+  check_refused({"train", "lost"}, {lost_file});
+  check_refused({"score", best, "--source", "lost", "--target", "test.trg"}, {lost_file});
+  check_refused({"evaluate", best, "--source", "lost", "--reference", "test.trg"}, {lost_file});
+  check_refused({"score-text", "--hypothesis", "lost", "--reference", "test.trg"}, {lost_file});
+  check_refused({"plot", "lost"}, {lost_file});
+  check_refused({"data", "make", "copy", "--pairs", "10", "--output", "lost"}, {lost_file});
 }
 
 TEST_CASE("a message is one line, whatever the names hold") {
@@ -250,6 +261,26 @@ TEST_CASE("a message is one line, whatever the names hold") {
   const Outcome outcome = run_weft({"translate", trained(), "--input", "a\nb.txt"});
   CHECK(lines_of(outcome.err).size() == 1);
   CHECK(outcome.err.starts_with("weft: warning: a\\nb.txt: 1 bytes in lines 1 to 1"));
+}
+
+TEST_CASE("what is printed sends no control characters that names or texts hold") {
+  const std::string best = trained(), odd = "r\x1b[31m\nx", shown = "r\\x1B[31m\\nx";
+  const auto check_shown = [&](const Words& words, int code = 0) {
+    const Outcome outcome = run_weft(words);
+    CAPTURE(outcome.out);
+    CHECK(outcome.code == code);
+    CHECK_FALSE(contains(outcome.out, "\x1b"));
+    CHECK(contains(outcome.out, shown));
+  };
+  check_shown({"average", odd + ".safetensors", best, best});
+  check_shown({"evaluate", odd + ".safetensors", best, "--by-length"});
+  check_shown({"data", "make", "copy", "--pairs", "10", "--output", odd});
+  put("odd.src", "a \x1b[31m b\n");
+  put("odd.trg", "a b\n");
+  const Outcome report = run_weft(
+      {"data", "check", "tiny.json", "--set", "data.valid_source=odd.src", "--set", "data.valid_target=odd.trg"});
+  CHECK(contains(report.out, "odd.src:1"));
+  CHECK_FALSE(contains(report.out, "\x1b"));
 }
 
 TEST_CASE("a closed or full standard output ends every verb with a message and a failure") {

@@ -5,7 +5,9 @@
 
 #include "copy_run.h"
 #include "weft/core/error.h"
+#include "weft/train/arguments.h"
 #include "weft/train/run_folder.h"
+#include "weft/train/same_command.h"
 
 using namespace weft::cli;
 using weft::bytes_of;
@@ -246,6 +248,23 @@ TEST_CASE("a loss that is not a number ends the run with the step; what was save
   CHECK(again.code == 1);
   CHECK(contains(again.err, "10 updates in a row were left out"));
   CHECK(run_weft({"inspect", "diverged/last.safetensors"}).code == 0);
+}
+
+TEST_CASE("commands that are printed work word for word") {
+  using weft::shell_path;
+  CHECK(shell_path("a/b-c_2.json") == "a/b-c_2.json");
+  CHECK(shell_path("-c.json") == "./-c.json");
+  CHECK(shell_path("my run/it's") == "'my run/it'\\''s'");
+  CHECK(shell_path("caf\u00e9") == "'caf\u00e9'");
+  CHECK(shell_path("r\n1\x1B[m'\\") == R"($'r\0121\033[m\'\\')");
+  CHECK(shell_path("\xFF") == R"($'\377')");
+  const weft::VerbHelp help{"train", "CONFIG", "", {{"run", "DIR", ""}, {"set", "KEY=VALUE", ""}}, {}};
+  const weft::Arguments arguments(help, {"--run", "a b", "--set", "x=1", "--", "-c.json"});
+  CHECK(weft::same_command(arguments) == weft::program_name() + " train ./-c.json --set x=1 --run 'a b'");
+  CHECK(weft::program_name() == "cli_train_test");  // a program with layers of its own has its own name
+
+  const Outcome outcome = run_weft(copy_run("my run") + Words{"--set", "training.steps=2"});
+  CHECK(contains(outcome.out, "next: weft evaluate 'my run/best.safetensors', or: weft translate 'my run/best."));
 }
 
 TEST_CASE("pairs with a blank side and pairs that are too long are dropped whole and counted") {

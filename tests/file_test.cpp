@@ -280,3 +280,32 @@ TEST_CASE("links are followed, devices and folders refused, missing things named
   CHECK_THROWS_AS(InputFile(sandbox / "folder"), DataError);
   CHECK_THROWS_AS(InputFile("/dev/null"), DataError);
 }
+
+TEST_CASE("a link that leads to nothing yet is followed when it is written, and named where that cannot be") {
+  const Sandbox sandbox;
+  fs::create_symlink("other", sandbox / "link");
+  fs::create_symlink("link", sandbox / "link of a link");
+  write_file(sandbox / "link of a link", "new");
+  CHECK(fs::is_symlink(sandbox / "link"));
+  CHECK(read_file(sandbox / "other") == "new");
+  fs::create_symlink("gone/away", sandbox / "lost");
+  CHECK_THROWS_SAYING(write_file(sandbox / "lost", "x"), "lost: cannot be written: is a link to gone/away, which",
+                      Error);
+  CHECK(fs::is_symlink(sandbox / "lost"));
+}
+
+TEST_CASE("that a file cannot be written is found before there is anything to write, and why") {
+  const Sandbox sandbox;
+  require_can_write(sandbox / "a");
+  CHECK(sandbox.files() == 0);
+  write_file(sandbox / "a", "old");
+  require_can_write(sandbox / "a");
+  CHECK(read_file(sandbox / "a") == "old");
+  CHECK(sandbox.files() == 1);
+  CHECK_THROWS_SAYING(require_can_write(sandbox / std::string(250, 'x')), "choose a shorter name", Error);
+  CHECK_THROWS_SAYING(require_can_write(sandbox / "none/a"), "create its folder first", Error);
+  file_calls().open = [](const char*, int, mode_t) { return errno = EACCES, -1; };
+  CHECK_THROWS_SAYING(require_can_write(sandbox / "a"), "choose a folder that you may write to", Error);
+  CHECK_THROWS_SAYING(AppendedFile(sandbox / "a", false), "ask for the right to write to it", Error);
+  CHECK_THROWS_SAYING(AppendedFile(sandbox / "new", false), "choose a folder that you may write to", Error);
+}

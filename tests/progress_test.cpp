@@ -5,13 +5,17 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <limits>
 #include <string>
 
+#include "weft/train/stop_signal.h"
 #include "weft/train/text_format.h"
 
 using namespace weft;
@@ -165,4 +169,38 @@ TEST_CASE("on a terminal one line is redrawn in place") {
     const std::string_view drawn = std::string_view(text).substr(at + 1, end - at - 1);
     if (!has(std::string(drawn), "\n")) CHECK(display_width(drawn) < 60);
   }
+}
+
+TEST_CASE("control characters of a line are shown and not sent") {
+  CHECK(written(false, 1, [](Progress& progress) { progress.line("a\x1b[31m\nb\r"); }) == "a\\x1B[31m\nb\\r\n");
+}
+
+TEST_CASE("after a stop signal nothing waits for a reader: what does not fit is dropped, what fits is written") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  REQUIRE(fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0);
+  const std::string part(4096, '.');
+  while (write(ends[1], part.data(), part.size()) > 0) {
+  }
+  REQUIRE(fcntl(ends[1], F_SETFL, 0) == 0);
+  const pid_t child = fork();  // where the signal is noted, and which an alarm ends if it waits
+  if (child == 0) {
+    alarm(30);
+    const volatile int& noted = note_stop_signals();
+    raise(SIGTERM);
+    std::FILE* const out = fdopen(ends[1], "w");
+    Progress full(out, false);
+    full.line("not read");
+    std::string rest(1 << 20, '\0');
+    if (noted != SIGTERM || full.error() != EAGAIN || read(ends[0], rest.data(), rest.size()) <= 0) _exit(1);
+    Progress empty(out, false);
+    empty.line("read");
+    if (empty.error() != 0 || read(ends[0], rest.data(), rest.size()) != 5) _exit(2);
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  close(ends[0]);
+  close(ends[1]);
 }

@@ -122,7 +122,27 @@ TEST_CASE("a file of seconds that says none counts for nothing") {
     CHECK(read(text) == 0);
   }
   CHECK_THROWS_SAYING(read_spent_seconds(folder.path()), folder.path().string(), Error);
-  CHECK_THROWS_SAYING(SpentTime(folder / "none" / "file"), "cannot be written: No such file", Error);
+  CHECK_THROWS_SAYING(SpentTime(folder / "none" / "file", 0), "cannot be written: No such file", Error);
+}
+
+TEST_CASE("a session makes a file of seconds of its own, and none can stop a run") {
+  const TemporaryFolder folder, blocked;
+  const fs::path file = folder.write(kSpentFile, "000000000012.500\n"), copy = folder / "copy";
+  fs::create_hard_link(file, copy);
+  fs::permissions(file, fs::perms::owner_read);
+  {
+    const SpentTime spent(file, 20);
+    CHECK(read_spent_seconds(file) == 20);
+    spent.write(30);
+  }
+  CHECK(read_spent_seconds(file) == 30);
+  CHECK(read_spent_seconds(copy) == 12.5);
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 2);
+
+  fs::create_directories(blocked / kSpentFile / "in the way");
+  Session session(blocked.path(), tiny_config());
+  session.trainer().end_within(1e6, 0);
+  CHECK(session.finish() == TrainingEnd::kDone);
 }
 
 TEST_CASE("the time that is left is never said to be more than the budget has") {

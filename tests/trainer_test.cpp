@@ -277,7 +277,11 @@ TEST_CASE("a state that does not fit the text is refused") {
   Checkpoint checkpoint = load_checkpoint(folder / "last.safetensors", standard_layers());
   checkpoint.state.next_batch = 1000;
   save_checkpoint(folder / "last.safetensors", *checkpoint.model, checkpoint.state, nullptr);
+  const std::string log = bytes_of(folder / "log.jsonl") + R"({"step":9,"event":"skipped","count":1,"text":""})"
+                                                           "\n";
+  folder.write("log.jsonl", log);
   CHECK_THROWS_SAYING(Session(folder.path(), tiny_config()), "stands at batch 1000", CheckpointError);
+  CHECK(bytes_of(folder / "log.jsonl") == log);  // what is refused costs no line of a later step
 }
 
 TEST_CASE("a tiny model learns to copy") {

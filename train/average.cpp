@@ -6,6 +6,7 @@
 #include <string>
 
 #include "weft/core/error.h"
+#include "weft/core/folder.h"
 #include "weft/train/kept_checkpoints.h"
 #include "weft/train/validation_history.h"
 
@@ -77,12 +78,18 @@ std::vector<fs::path> validation_checkpoints(const fs::path& run, bool best, Ind
   std::vector<fs::path> paths;
   for (const Index step : steps) {
     fs::path path = step_checkpoint(run, step);
-    if (!fs::exists(path) && step == last.state.best_step) path = run / "best.safetensors";
-    if (!fs::exists(path)) {
+    if (!is_there(path) && step == last.state.best_step) path = run / "best.safetensors";
+    if (!is_there(path)) {
       throw ConfigError(
           fmt::format("{}: there is no such file; the run keeps the best {} and the last {} of its validations (set "
                       "training.keep_best or training.keep_last)",
                       path.string(), training.keep_best, training.keep_last));
+    }
+    if (const Index found = load_state(path).step; found != step) {  // a killed process saved it, and no last after it
+      throw ConfigError(
+          fmt::format("{}: holds step {}, and is to be that of the validation at step {}; have weft train go "
+                      "on with the run, which mends it",
+                      path.string(), found, step));
     }
     paths.push_back(std::move(path));
   }

@@ -14,8 +14,8 @@ namespace weft {
 Checkpoint average_checkpoints(const std::vector<std::filesystem::path>& paths, const Registry& registry);
 
 /// The checkpoints that a run has kept of its best (or else its last) `count` validations, the worst (the first) of them
-/// first. Throws CheckpointError if the folder holds no run, ConfigError if there are not so many validations or the run
-/// did not keep them.
+/// first. Throws CheckpointError if the folder holds no run, ConfigError if there are not so many validations, the run
+/// did not keep them, or a file holds another step than its validation's.
 std::vector<std::filesystem::path> validation_checkpoints(const std::filesystem::path& run, bool best, Index count,
                                                           const Registry& registry);
 

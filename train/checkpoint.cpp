@@ -142,12 +142,15 @@ void require_finite(const std::filesystem::path& path, const std::string& name, 
                           path.string(), name));
 }
 
+void require_state(const SafetensorsFile& file, const std::string& key) {
+  if (file.find(key) != nullptr) return;
+  throw CheckpointError(
+      fmt::format("{}: no tensor {}; training can go on from a last.safetensors only", file.path().string(), key));
+}
+
 /// Reads what training goes on with.
 void read_state(const SafetensorsFile& file, const std::string& key, std::span<real> values) {
-  if (file.find(key) == nullptr) {
-    throw CheckpointError(
-        fmt::format("{}: no tensor {}; training can go on from a last.safetensors only", file.path().string(), key));
-  }
+  require_state(file, key);
   file.read(key, values);
 }
 
@@ -215,6 +218,21 @@ TrainingState load_state(const std::filesystem::path& path) {
 
 void load_parameters(const std::filesystem::path& path, TranslationModel& model) {
   read_parameters(open(path), model.parameters());
+}
+
+void require_training_tensors(const std::filesystem::path& path, TranslationModel& model) {
+  const SafetensorsFile file = open(path);
+  const Config& config = model.config();
+  const auto require = [&](const std::string& key) {
+    require_state(file, key);
+    require_tensor(file, key, {model.parameters().size()});
+  };
+  OptimizerOptions options;  // what there is of state depends on these two
+  options.name = config.optimizer.name;
+  options.momentum = config.optimizer.momentum;
+  const auto optimizer = make_optimizer(options, 1);
+  for (const auto& state : optimizer->state()) require("optimizer." + state.first);
+  if (config.training.ema_decay > 0) require(kAverage);
 }
 
 void load_optimizer(const std::filesystem::path& path, Optimizer& optimizer) {

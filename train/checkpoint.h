@@ -44,6 +44,10 @@ TrainingState load_state(const std::filesystem::path& path);
 /// Reads the parameters of a checkpoint into a model of the same configuration. Throws CheckpointError if they do not fit.
 void load_parameters(const std::filesystem::path& path, TranslationModel& model);
 
+/// Throws CheckpointError unless a checkpoint has what training of this model goes on with beside the parameters:
+/// the optimizer's state and, with training.ema_decay, the moving average.
+void require_training_tensors(const std::filesystem::path& path, TranslationModel& model);
+
 /// Reads the optimizer's state of a checkpoint. Throws CheckpointError if it has none or another kind.
 void load_optimizer(const std::filesystem::path& path, Optimizer& optimizer);
 

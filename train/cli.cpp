@@ -85,9 +85,7 @@ void hold_standard_streams() {
 
 /// Says why the program fails; takes no memory, which may be what is missing.
 int fail(const char* text, int code) {
-  std::fputs("weft: ", stderr);
-  std::fputs(text, stderr);
-  std::fputs("\n", stderr);
+  for (const char* part : {"weft: ", text, "\n"}) (void)write_unless_stopped(STDERR_FILENO, part);
   return code;
 }
 
@@ -130,7 +128,8 @@ void end_at_once() {
 /// Removes the files that are half written, and ends as without a handler.
 void end_by_signal(int signal) {
   remove_temporaries();
-  ::raise(signal);  // whose handler is reset
+  ::raise(signal);        // whose handler is reset
+  ::_exit(128 + signal);  // as process 1, of a container, which no signal ends without a handler
 }
 
 }  // namespace
@@ -143,7 +142,7 @@ void print(const std::string& text) {
 
 void warn(const std::string& text) {
   const std::string line = fmt::format("weft: warning: {}\n", show_controls(text));
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  (void)write_unless_stopped(STDERR_FILENO, line);
 }
 
 void use_threads(const Arguments& arguments, Index configured) {

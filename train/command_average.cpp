@@ -4,15 +4,20 @@
 
 #include <filesystem>
 
+#include "weft/core/folder.h"
 #include "weft/train/average.h"
 #include "weft/train/commands.h"
 #include "weft/train/output_file.h"
 #include "weft/train/run_folder.h"
+#include "weft/train/text_format.h"
 
 namespace weft {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Whether there is a file; none at the end of a link that leads to nothing.
+bool has_file(const fs::path& path) { return lost_link(path).empty() && is_there(path); }
 
 int average(const Arguments& arguments, const Registry& registry) {
   const auto& words = arguments.positional();
@@ -35,23 +40,24 @@ int average(const Arguments& arguments, const Registry& registry) {
     }
     output = words[0];
     // A forgotten OUT must not cost a checkpoint.
-    if (fs::exists(output)) arguments.refuse(fmt::format("{} exists; name a new file first", output.string()));
+    if (has_file(output)) arguments.refuse(fmt::format("{} exists; name a new file first", output.string()));
     paths.assign(words.begin() + 1, words.end());
   }
-  if (arguments.has("run")) {
-    // Through links, and in the folder of any run.
-    const bool exists = fs::exists(output);
-    const bool of_a_run =
-        is_run_checkpoint(output) && (exists || fs::exists(output.parent_path() / "last.safetensors"));
-    if (of_a_run || (exists && (is_run_checkpoint(fs::canonical(output)) || !is_whole(output)))) {
-      arguments.refuse(fmt::format("{} is not an average that could be made anew; name another file", output.string()));
-    }
+  // Through links, and in the folder of any run.
+  const bool is_old = has_file(output);
+  const auto is_of_a_run = [&](const fs::path& path) {
+    const fs::path folder = path.parent_path();
+    return is_run_checkpoint(path) &&
+           (is_old || has_file(folder / "last.safetensors") || has_file(folder / "log.jsonl"));
+  };
+  if (is_of_a_run(output) || is_of_a_run(end_of_links(output)) || (is_old && !is_whole(output))) {
+    arguments.refuse(fmt::format("{} is not an average that could be made anew; name another file", output.string()));
   }
   const Checkpoint result = average_checkpoints(paths, registry);
   save_checkpoint(output, *result.model, result.state, nullptr);
   std::vector<std::string> names;
   for (const fs::path& path : paths) names.push_back(path.string());
-  print(fmt::format("{}: the average of {}\n", output.string(), fmt::join(names, ", ")));
+  print(show_controls(fmt::format("{}: the average of {}", output.string(), fmt::join(names, ", "))) + "\n");
   return 0;
 }
 

@@ -31,7 +31,7 @@ void require_without(const Arguments& arguments, const std::string& use, const s
 void print_splits(const std::vector<std::pair<std::string, ParallelText>>& splits, const std::string& folder) {
   for (const auto& [name, text] : splits) {
     const auto pairs = static_cast<Index>(text.source.size());
-    print(fmt::format("{}/{}.src, .trg: {} pairs\n", folder, name, format_count(pairs)));
+    print(fmt::format("{}/{}.src, .trg: {} pairs\n", show_controls(folder), name, format_count(pairs)));
   }
 }
 

@@ -77,10 +77,9 @@ EvaluationText text_of(const Arguments& arguments, const Checkpoint& checkpoint)
   return all;
 }
 
-/// Throws ConfigError, before anything is translated, for an --output that cannot come to be.
+/// Throws, before anything is translated, for an output that cannot come to be.
 void check_output(const Arguments& arguments) {
-  if (!arguments.has("output")) return;
-  if (arguments.positional().size() > 1) {
+  if (arguments.has("output") && arguments.positional().size() > 1) {
     throw ConfigError(
         fmt::format("evaluate: --output keeps the translations of one checkpoint, found {}; evaluate "
                     "them one by one",
@@ -170,9 +169,9 @@ std::string signature_lines(const std::vector<Row>& rows, std::size_t metric) {
     const auto known =
         std::find_if(made.begin(), made.end(), [&](const auto& one) { return one.first == row.signatures[metric]; });
     if (known == made.end()) {
-      made.emplace_back(row.signatures[metric], row.checkpoint);
+      made.emplace_back(row.signatures[metric], show_controls(row.checkpoint));
     } else {
-      known->second += ", " + row.checkpoint;
+      known->second += ", " + show_controls(row.checkpoint);
     }
   }
   std::string text;
@@ -193,7 +192,8 @@ std::string length_table(const Row& row) {
       table.back().push_back(fmt::format("{:.2f}", row.metrics[m]->score(row.result.counts[m].sums(bucket.lines))));
     }
   }
-  return fmt::format("\n{} by length\n{}", row.checkpoint, format_table(table, std::string(table.front().size(), 'r')));
+  const std::string alignment(table.front().size(), 'r');
+  return fmt::format("\n{} by length\n{}", show_controls(row.checkpoint), format_table(table, alignment));
 }
 
 std::string to_text(const std::vector<Row>& rows) {
@@ -201,7 +201,7 @@ std::string to_text(const std::vector<Row>& rows) {
   for (const auto& metric : rows.front().metrics) table.front().push_back(metric->name());
   table.front().push_back("time");
   for (const Row& row : rows) {
-    table.push_back({row.checkpoint, format_count(row.sentences), fmt::format("{:.4f}", row.loss.loss),
+    table.push_back({show_controls(row.checkpoint), format_count(row.sentences), fmt::format("{:.4f}", row.loss.loss),
                      fmt::format("{:.3f}", row.loss.perplexity), percent(row.loss.token_accuracy),
                      percent(share_of(row.result.exact))});
     for (std::size_t m = 0; m < row.metrics.size(); ++m) {

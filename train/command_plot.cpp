@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "weft/core/error.h"
+#include "weft/core/folder.h"
 #include "weft/train/commands.h"
 #include "weft/train/learning_curve.h"
 #include "weft/train/output_file.h"
@@ -22,7 +23,7 @@ int plot(const Arguments& arguments, const Registry&) {
     fs::path log = given;
     std::error_code error;
     if (fs::is_directory(log, error)) log /= "log.jsonl";
-    if (!fs::exists(log, error)) {
+    if (!is_there(log)) {
       throw DataError(fmt::format("{}: no such log; give the folder of a training run", log.string()));
     }
     if (log.extension() == ".safetensors") {

@@ -88,7 +88,9 @@ int score_pairs(const Arguments& arguments, const Registry& registry) {
   for (const char* option : {"source", "target"}) inputs.push_back(arguments.text(option));
   require_outputs(arguments, {"output", "alignment"}, inputs);
   const ModelEnsemble ensemble(arguments.positional(), registry);
-  require_outputs(arguments, {"output", "alignment"}, all_files(ensemble.first().config().data));
+  for (const TranslationModel* model : ensemble.models()) {
+    require_outputs(arguments, {"output", "alignment"}, all_files(model->config().data));
+  }
   use_threads(arguments, ensemble.first().config().training.threads);
   const ParallelText text = read_parallel(arguments.text("source"), arguments.text("target"));
   write_output(arguments.text("output", ""), [&](PutText put) {

@@ -80,13 +80,14 @@ int train(const Arguments& arguments, const Registry& registry) {
   Progress progress(stdout, arguments.has("quiet"), config.training.log_every);
 
   const fs::path folder = arguments.text("run", (fs::path("runs") / config_file.stem()).string());
+  if (folder.empty()) throw ConfigError("--run is empty; name a folder");
   const fs::path last = folder / "last.safetensors";
   Checkpoint checkpoint;
   std::error_code no_folder;  // make_run_folder says why
   // Held before anything is read: another process may be about to replace it.
   std::optional<FolderLock> lock;
   if (fs::is_directory(folder, no_folder)) lock.emplace(folder);
-  const bool resumes = !arguments.has("fresh") && is_there(last);
+  const bool resumes = lock && !arguments.has("fresh") && is_there(last);
   if (resumes) {
     checkpoint = load_checkpoint(last, registry);
     require_same_run(checkpoint.model->config(), config, folder, arguments);
@@ -98,12 +99,16 @@ int train(const Arguments& arguments, const Registry& registry) {
     trains.detect_anomaly = config.training.detect_anomaly;
     checkpoint.model->set_training(trains);
     if (const auto end = training_end(checkpoint.state, config.training)) {
+      lock->require_held();
       clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), false);
       mend_best(folder, checkpoint.state, true, progress);
       progress.line(fmt::format("{} is trained to its end, step {}{}; use --fresh to train anew", folder.string(),
                                 checkpoint.state.step, end_reason(*end, checkpoint.state, config.training)));
       return finished(progress);
     }
+    require_training_tensors(last, *checkpoint.model);
+  } else {
+    checkpoint.state.file_hashes = run_file_hashes(config.data);  // before they are read
   }
 
   if (arguments.has("fresh")) {
@@ -113,6 +118,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   }
 
   const RunText text(config.data);
+  if (!resumes && !arguments.has("fresh")) require_no_other_files(folder, config, config_file, text);
   const ParallelText valid_text = text.split("valid");
   // Training needs no test text, but hours later its user does.
   if (!text_files(config.data, "test").empty()) text.split("test");
@@ -142,7 +148,6 @@ int train(const Arguments& arguments, const Registry& registry) {
   }
   checkpoint.state.data_hash = hash;
   checkpoint.state.held_out_hash = text.held_out_hash();
-  if (!resumes) checkpoint.state.file_hashes = run_file_hashes(config.data);
   ParallelText valid_lines = first_lines(valid_text, config.training.validation_sentences);
   ParallelText train_text;
   std::function<Corpus(Index)> train_in_epoch;
@@ -150,6 +155,7 @@ int train(const Arguments& arguments, const Registry& registry) {
     train_text = text.split("train");
     train_in_epoch = EpochEncoder(model, train_text, train.corpus.line, longest);
   }
+  require_files_unchanged(config.data, checkpoint.state.file_hashes);
 
   if (!config.training.memory.empty() && !resumes) {
     config.training.batch_tokens =
@@ -173,6 +179,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   }
 
   // Nothing was written up to here: a mistake in what was given leaves no trace and costs no earlier run.
+  if (lock) lock->require_held();
   make_run_folder(folder);
   if (!lock) {
     lock.emplace(folder);
@@ -181,10 +188,9 @@ int train(const Arguments& arguments, const Registry& registry) {
                                   folder.string()));
     }
   }
-  clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), arguments.has("fresh"),
-                   config_file);
   if (!resumes) {
-    text.write_task(folder / "data");
+    text.write_task(folder / "data");  // may fail, and then costs no earlier run
+    clean_run_folder(folder, {}, arguments.has("fresh"), config_file);
     if (!is_same_file(config_file, folder / "config.json")) write_file(folder / "config.json", config_json(config));
   }
   keep_cache(training, config.data, progress);
@@ -199,6 +205,7 @@ int train(const Arguments& arguments, const Registry& registry) {
                    [&](std::span<const Index> pairs) { return text.train_places(pairs, folder / "data"); },
                    [&] { lock->require_held(); }},
                   folder, progress);
+  if (resumes) clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), false);
   progress.line(fmt::format("vocabulary       {} source, {} target tokens",
                             format_count(model.source_vocabulary().size()),
                             format_count(model.target_vocabulary().size())));
@@ -232,7 +239,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   progress.line(fmt::format("done in {}; best checkpoint: {} (step {}, {} {:.4g})",
                             format_duration(trainer.elapsed_seconds()), best.string(), trainer.state().best_step,
                             config.training.best_metric, best_score(trainer.state(), config.training.best_metric)));
-  progress.line(fmt::format("next: weft evaluate {0}, or: weft translate {0}", best.string()));
+  progress.line(fmt::format("next: {0} evaluate {1}, or: {0} translate {1}", program_name(), shell_path(best)));
   return finished(progress);
 }
 

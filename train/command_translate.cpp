@@ -169,10 +169,13 @@ int translate_lines(const Arguments& arguments, const Registry& registry) {
     }
   }
   const auto outputs = {"output", "attention", "alignment", "soft-alignment"};
+  if (!arguments.has("input")) inputs.emplace_back("/dev/stdin");
   require_outputs(arguments, outputs, inputs);
   const ModelEnsemble ensemble(arguments.positional(), registry);
   const Config& config = ensemble.first().config();
-  require_outputs(arguments, outputs, all_files(config.data));
+  for (const TranslationModel* model : ensemble.models()) {
+    require_outputs(arguments, outputs, all_files(model->config().data));
+  }
   use_threads(arguments, config.training.threads);
   const TranslateOptions options = translate_options(arguments, config.decoding);
   write_output(arguments.text("output", ""), [&](PutText text) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "weft/core/error.h"
+#include "weft/core/folder.h"
 #include "weft/data/text_stream.h"
 #include "weft/train/config_reader.h"
 #include "weft/train/config_rules.h"
@@ -151,6 +152,7 @@ Config parse_config(std::string_view json, std::string_view name, std::span<cons
 Config load_config(const std::filesystem::path& file, std::span<const std::string> overrides) {
   std::error_code ignored;
   const std::string name = file.string();
+  if (const std::string lost = lost_link(file); !lost.empty()) throw ConfigError(name + ": " + lost);
   if (!std::filesystem::exists(file, ignored)) throw ConfigError(name + ": there is no such file");
   if (std::filesystem::is_directory(file, ignored)) throw ConfigError(name + ": is a directory, not a file");
   std::string json(kMostConfigFileBytes + 1, '\0');  // one more is too many

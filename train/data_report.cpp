@@ -27,7 +27,7 @@ std::vector<std::string> row(const std::string& name, const SideReport& side) {
 
 std::string to_text(const TextReport& report) {
   std::string text = report.split + (report.files.empty() ? "" : ":");
-  for (const std::string& file : report.files) text += " " + file;
+  for (const std::string& file : report.files) text += fmt::format(" {}", show_controls(file));
   text += fmt::format("\n  {} pairs, {} kept, {} dropped: {} blank on a side, {} with more than {} tokens on a side\n",
                       format_count(report.pairs), format_count(report.kept), format_count(report.pairs - report.kept),
                       format_count(report.blank), format_count(report.too_long), format_count(report.longest));
@@ -42,7 +42,7 @@ std::string to_text(const TextReport& report) {
     if (finding.count == 0) continue;
     text +=
         fmt::format("  {}{}: {}\n", is_fault(oddity) ? "FAULT: " : "", meaning_of(oddity), format_count(finding.count));
-    for (const Place& place : finding.first) text += fmt::format("    {}\n", place.text());
+    for (const Place& place : finding.first) text += fmt::format("    {}\n", show_controls(place.text()));
   }
   return text;
 }
@@ -99,7 +99,7 @@ std::string format_report(const DataReport& report) {
   }
   if (report.problems.empty()) return text + "training would take this text\n";
   text += "training would be refused:\n";
-  for (const std::string& problem : report.problems) text += fmt::format("  {}\n", problem);
+  for (const std::string& problem : report.problems) text += fmt::format("  {}\n", show_controls(problem));
   return text;
 }
 

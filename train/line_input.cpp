@@ -13,6 +13,7 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file_calls.h"
+#include "weft/core/folder.h"
 #include "weft/data/open_input.h"
 
 namespace weft {
@@ -60,6 +61,9 @@ LineInput::LineInput(const std::string& path)
   if (file_ < 0 || ::fstat(file_, &status) != 0 || S_ISDIR(status.st_mode)) {
     const int error = file_ < 0 ? errno : S_ISDIR(status.st_mode) ? EISDIR : errno;
     if (file_ > STDIN_FILENO) ::close(file_);
+    if (const std::string lost = error == ENOENT ? lost_link(path) : ""; !lost.empty()) {
+      throw DataError(fmt::format("{}: {}", name_, lost));
+    }
     throw DataError(fmt::format("{}: cannot be read ({}); check the path", name_, std::strerror(error)));
   }
   buffer_ = std::make_unique<Buffer>(file_, name_);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include "weft/core/folder.h"
 #include "weft/data/open_input.h"
 #include "weft/train/commands.h"
+#include "weft/train/spent_time.h"
 
 namespace weft {
 namespace {
@@ -31,18 +33,30 @@ namespace fs = std::filesystem;
   throw Error(fmt::format("{}: cannot be written ({})", path, std::strerror(error)));
 }
 
-/// The descriptor that a path stands for. Opening the path instead would begin at the start of a file that the shell
-/// appends to.
-std::optional<int> descriptor_of(const std::string& path) {
-  if (path == "/dev/stdout") return STDOUT_FILENO;
-  if (path == "/dev/stderr") return STDERR_FILENO;
-  constexpr std::string_view kNumbered = "/dev/fd/";
+/// The number that a text is.
+std::optional<int> number_in(std::string_view text) {
   int number = 0;
-  const char* const end = path.data() + path.size();
-  if (!path.starts_with(kNumbered)) return std::nullopt;
-  const auto parsed = std::from_chars(path.data() + kNumbered.size(), end, number);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-  return number;
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  return parsed.ec == std::errc() && parsed.ptr == end ? std::optional(number) : std::nullopt;
+}
+
+/// The descriptor that a path stands for: /dev/stdout, /dev/stderr, /dev/fd/N, and what leads to one in /proc. Opening the
+/// path instead would begin at the start of a file that the shell appends to, or replace it.
+std::optional<int> descriptor_of(fs::path path) {
+  constexpr int kMostLinks = 40;
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (path == "/dev/stdout") return STDOUT_FILENO;  // also where there is no /proc
+    if (path == "/dev/stderr") return STDERR_FILENO;
+    const fs::path folder = path.parent_path();
+    std::error_code error;
+    for (const char* own : {"/proc/self/fd", "/proc/thread-self/fd"}) {
+      if (folder == "/dev/fd" || fs::equivalent(folder, own, error)) return number_in(path.filename().native());
+    }
+    if (!fs::is_symlink(path, error)) break;
+    path = folder / fs::read_symlink(path, error);
+  }
+  return std::nullopt;
 }
 
 bool is_written_at_once(const std::string& path) {
@@ -101,6 +115,42 @@ class Direct {
   int file_;
 };
 
+/// Throws ConfigError if the open file that text goes to is one of the inputs: what is written there would be read again.
+void require_not_read(int file, const std::string& name, const std::vector<std::string>& inputs) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return;
+  for (const std::string& input : inputs) {
+    if (is_at(file, input)) {
+      throw ConfigError(fmt::format("{}: goes to the file that is read from {}; name another file", name, input));
+    }
+  }
+}
+
+/// Whether a path is that of a checkpoint, or of what else a run keeps in its folder.
+bool belongs_to_run(const fs::path& path) {
+  std::error_code error;
+  if (path.extension() == ".safetensors") return true;
+  const bool named =
+      path.filename() == "log.jsonl" || path.filename() == "config.json" || path.filename() == kSpentFile;
+  return named && fs::exists(path.parent_path() / "last.safetensors", error);
+}
+
+/// Throws unless a regular file can be written at a path, by what it takes to begin: what is found out late costs the work.
+void require_writable(const std::string& option, const std::string& path) {
+  if (belongs_to_run(path) || belongs_to_run(end_of_links(path))) {
+    throw ConfigError(fmt::format("--{} {}: is the name of a run's own file; name another file", option, path));
+  }
+  struct stat status {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  constexpr mode_t kWritable = 0222;
+  if (exists && ((status.st_mode & kWritable) == 0 || ::access(path.c_str(), W_OK) != 0)) {
+    throw ConfigError(
+        fmt::format("--{} {}: is protected from being written (its mode); name another file, or allow it with chmod",
+                    option, path));
+  }
+  require_can_write(path);
+}
+
 }  // namespace
 
 void write_output(const std::string& path, FunctionRef<void(PutText)> write) {
@@ -122,7 +172,7 @@ bool is_same_file(const fs::path& one, const fs::path& other) {
   if (fs::equivalent(one, other, error)) return true;
   const auto place = [](const fs::path& path) {
     std::error_code ignored;
-    const fs::path whole = fs::absolute(path, ignored);
+    const fs::path whole = fs::absolute(end_of_links(path), ignored);
     return fs::weakly_canonical(whole.parent_path(), ignored) / whole.filename();
   };
   return place(one) == place(other);
@@ -141,9 +191,17 @@ void require_outputs(const Arguments& arguments, std::initializer_list<const cha
     }
     const fs::path folder = fs::path(path).parent_path();
     if (!folder.empty() && !fs::is_directory(folder, error)) {
+      const std::string lost = lost_link(folder);
+      if (!lost.empty()) throw ConfigError(fmt::format("--{} {}: {} {}", option, path, folder.string(), lost));
       throw ConfigError(fmt::format("--{} {}: there is no folder {}; make it first", option, path, folder.string()));
     }
-    if (descriptor_of(path) || is_written_at_once(path)) continue;
+    if (const std::optional<int> file = descriptor_of(path)) {
+      const int flags = ::fcntl(*file, F_GETFL);
+      if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) fail(path, EBADF);
+      require_not_read(*file, fmt::format("--{} {}", option, path), inputs);
+      continue;
+    }
+    if (is_written_at_once(path)) continue;
     const bool is_read =
         std::any_of(inputs.begin(), inputs.end(), [&](const std::string& input) { return is_same_file(path, input); });
     if (is_read || is_at(STDIN_FILENO, path)) {
@@ -153,8 +211,10 @@ void require_outputs(const Arguments& arguments, std::initializer_list<const cha
       if (!is_same_file(path, file)) continue;
       throw ConfigError(fmt::format("--{} and --{} name one file, {}; name two", other, option, path));
     }
+    require_writable(option, path);
     seen.emplace_back(option, path);
   }
+  if (!arguments.has("output")) require_not_read(STDOUT_FILENO, "standard output", inputs);
 }
 
 }  // namespace weft

@@ -16,12 +16,14 @@ using PutText = FunctionRef<void(const std::string&)>;
 
 /// Calls `write` with a function that takes the output's text, part by part. With an empty path the parts go to standard
 /// output as they come; likewise to a path that is a pipe, a device or another file that is not regular, and to a
-/// descriptor named as /dev/stdout, /dev/stderr or /dev/fd/N. Throws ConfigError for a named pipe that gets no reader within
+/// descriptor named as /dev/stdout, /dev/stderr, /dev/fd/N or /proc/self/fd/N. Throws ConfigError for a named pipe that gets no reader within
 /// kPipeWait. A regular or new file is written as by write_file_atomically. Throws Error if the text cannot be written, and lets through what `write` throws.
 void write_output(const std::string& path, FunctionRef<void(PutText)> write);
 
 /// Looks at the files that `options` name, as far as they are given, before there is anything to write. Throws ConfigError
-/// if one is a folder or in a folder that does not exist, one of the `inputs`, or the same as another.
+/// if one is a folder or in a folder that does not exist, one of the `inputs`, the same as another, protected by its mode, or
+/// a run's own file; or if it, or standard output where no --output is given, is a descriptor of a regular file among the
+/// `inputs`. Throws Error if one cannot be written.
 void require_outputs(const Arguments& arguments, std::initializer_list<const char*> options,
                      const std::vector<std::string>& inputs);
 

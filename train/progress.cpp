@@ -2,13 +2,12 @@
 #include "weft/train/progress.h"
 
 #include <fmt/format.h>
-#include <stdio_ext.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <vector>
 
+#include "weft/train/stop_signal.h"
 #include "weft/train/terminal.h"
 #include "weft/train/text_format.h"
 
@@ -88,7 +87,7 @@ void Progress::update(const ProgressState& state) {
 
 void Progress::line(std::string_view text) {
   if (quiet_) return;
-  put(fmt::format("{}{}\n", drawn_ ? "\r\x1b[K" : "", text));
+  put(fmt::format("{}{}\n", drawn_ ? "\r\x1b[K" : "", show_controls(text, true)));
   if (drawn_) draw();
 }
 
@@ -108,10 +107,7 @@ void Progress::draw() {
 }
 
 void Progress::put(std::string_view text) {
-  if (error_ != 0) return;
-  if (std::fwrite(text.data(), 1, text.size(), out_) == text.size() && std::fflush(out_) == 0) return;
-  error_ = errno;
-  __fpurge(out_);  // or the end of the process would try again, and wait for a pipe that nobody reads
+  if (error_ == 0) error_ = write_unless_stopped(::fileno(out_), text);
 }
 
 }  // namespace weft

@@ -29,10 +29,11 @@ std::string format_progress(const ProgressState& state, Index width);
 ///
 /// On a terminal the line is redrawn in place, at most ten times a second. Elsewhere a line is printed for
 /// each step that log_every divides, and for the last. `quiet` prints nothing at all. A stream that takes no more, full or
-/// closed, is no reason to stop training: what comes then is dropped, and error() says so.
+/// closed, is no reason to stop training: what comes then is dropped, and error() says so. Nor is one that nobody reads a reason
+/// to wait once a stop signal was noted.
 class Progress {
  public:
-  /// out must outlive this object.
+  /// out must have a descriptor, hold nothing unwritten, and outlive this object.
   Progress(std::FILE* out, bool quiet, Index log_every = 100);
   ~Progress() { finish(); }
   Progress(const Progress&) = delete;
@@ -41,7 +42,7 @@ class Progress {
   /// Takes note of a new state and shows it if it is time to.
   void update(const ProgressState& state);
 
-  /// Prints a whole line; a live line stays below it.
+  /// Prints a whole line, or several; a live line stays below. Other control characters are shown as C spells them.
   void line(std::string_view text);
 
   /// Leaves the last state standing as an ordinary line. Does nothing the second time.

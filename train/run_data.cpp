@@ -210,6 +210,19 @@ std::uint64_t RunText::train_hash() const {
   return hash;
 }
 
+std::vector<std::string> RunText::other_task_files(const fs::path& directory) const {
+  std::vector<std::string> others;
+  for (const auto& [split, text] : task_) {
+    for (const auto& [ending, lines] : {std::pair(".src", &text.source), std::pair(".trg", &text.target)}) {
+      const fs::path path = directory / (split + ending);
+      if (!is_there(path)) continue;
+      const std::string expected = fmt::format("{}\n", fmt::join(*lines, "\n"));
+      if (!fs::is_regular_file(path) || read_file(path) != expected) others.push_back(path.filename().string());
+    }
+  }
+  return others;
+}
+
 void RunText::write_task(const std::filesystem::path& directory) const {
   if (task_.empty()) return;
   write_toy(task_, directory);

@@ -46,6 +46,8 @@ class RunText {
   std::uint64_t held_out_hash() const;
   /// A number that changes when the files of the training text do, or their columns.
   std::uint64_t train_hash() const;
+  /// The files in `directory` that write_task would replace by what is different.
+  std::vector<std::string> other_task_files(const std::filesystem::path& directory) const;
   /// Writes a toy task's text into `directory`; does nothing for files.
   void write_task(const std::filesystem::path& directory) const;
 

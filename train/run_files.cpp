@@ -63,8 +63,11 @@ void require_same_config(const Config& before, const Config& now, const std::str
   throw ConfigError(text + "\nuse --fresh to start anew, or --run to choose another folder");
 }
 
-void require_same_files(const DataConfig& config, std::span<const std::uint64_t> before, const std::string& folder) {
-  if (before.empty()) return;
+namespace {
+
+/// The names of the files that are not as they were when `before` was taken, parted by commas.
+std::string changed_files(const DataConfig& config, std::span<const std::uint64_t> before) {
+  if (before.empty()) return "";
   const std::vector<std::string> names = run_files(config);
   const std::vector<std::uint64_t> now = run_file_hashes(config);
   std::string changed;
@@ -72,9 +75,22 @@ void require_same_files(const DataConfig& config, std::span<const std::uint64_t>
     if (before[i] == now[i] || before[i] == 0 || now[i] == 0) continue;
     changed += (changed.empty() ? "" : ", ") + names[i];
   }
+  return changed;
+}
+
+}  // namespace
+
+void require_same_files(const DataConfig& config, std::span<const std::uint64_t> before, const std::string& folder) {
+  const std::string changed = changed_files(config, before);
   if (changed.empty()) return;
   throw DataError(fmt::format(
       "{}: changed since this run began: {}; restore what was there, or use --fresh to start anew", folder, changed));
+}
+
+void require_files_unchanged(const DataConfig& config, std::span<const std::uint64_t> before) {
+  const std::string changed = changed_files(config, before);
+  if (changed.empty()) return;
+  throw DataError(fmt::format("{}: changed while it was read; begin again once nothing writes to it", changed));
 }
 
 }  // namespace weft

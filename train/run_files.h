@@ -27,8 +27,11 @@ std::vector<std::string> all_files(const DataConfig& config);
 /// Throws Error if the system cannot say which, DataError if one cannot be read.
 std::vector<std::uint64_t> run_file_hashes(const DataConfig& config);
 
-/// Throws DataError with the names of the files that are not as they were when `before` was taken; of a hash of 0, and where
-/// `before` is empty, nothing is known.
+/// Throws DataError with the names of the files that are not as they were when `before` was taken, as the run in
+/// `folder` began; of a hash of 0, and where `before` is empty, nothing is known.
 void require_same_files(const DataConfig& config, std::span<const std::uint64_t> before, const std::string& folder);
+
+/// Does the same where `before` was taken before the files were read, and they have been by now.
+void require_files_unchanged(const DataConfig& config, std::span<const std::uint64_t> before);
 
 }  // namespace weft

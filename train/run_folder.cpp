@@ -8,7 +8,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
@@ -18,11 +22,40 @@
 #include "weft/train/kept_checkpoints.h"
 #include "weft/train/output_file.h"
 #include "weft/train/run_files.h"
+#include "weft/train/run_log.h"
 #include "weft/train/spent_time.h"
 
 namespace weft {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// The step of a checkpoint; nothing if it is missing or damaged.
+std::optional<Index> step_in(const fs::path& checkpoint) {
+  if (!is_there(checkpoint)) return std::nullopt;
+  try {
+    return load_state(checkpoint).step;
+  } catch (const UnreadableError&) {
+    throw;
+  } catch (const CheckpointError&) {
+    return std::nullopt;
+  }
+}
+
+/// The configuration in a file, if Weft wrote it.
+std::optional<Config> written_config(const fs::path& path) {
+  if (!fs::is_regular_file(path)) return std::nullopt;
+  const std::string text = read_file(path);
+  try {
+    Config config = parse_config(text, path.string());
+    return config_json(config) == text ? std::optional(std::move(config)) : std::nullopt;
+  } catch (const ConfigError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
 
 void make_run_folder(const fs::path& folder) {
   std::error_code error;
@@ -105,26 +138,54 @@ void require_no_results(const fs::path& folder, const Config& config, const Regi
   }
 }
 
+void require_no_other_files(const fs::path& folder, const Config& config, const fs::path& config_file,
+                            const RunText& text) {
+  const fs::path config_path = folder / "config.json", log = folder / "log.jsonl";
+  const bool logged = is_there(log);
+  std::vector<std::string> others;
+  if (logged && !is_run_log(log.string())) others.push_back("log.jsonl");
+  bool of_a_run = false;
+  if (is_there(config_path) && !is_same_file(config_path, config_file)) {
+    const std::optional<Config> found = written_config(config_path);
+    // A run that ended before its first checkpoint may have had another configuration; its log tells that it was one.
+    of_a_run = found && (logged || run_differences(*found, config).empty());
+    if (!of_a_run) others.push_back("config.json");
+  }
+  if (!of_a_run) {
+    for (const std::string& name : text.other_task_files(folder / "data")) others.push_back("data/" + name);
+  }
+  if (others.empty()) return;
+  throw DataError(
+      fmt::format("{}: holds {}, which no run left there; use --fresh to replace it, or --run to choose another folder",
+                  folder.string(), fmt::join(others, ", ")));
+}
+
 void require_not_removed(const fs::path& folder, const std::string& warm_start) {
-  const fs::path path = warm_start;
-  if (warm_start.empty() || !is_run_checkpoint(path) || !is_same_file(path, folder / path.filename())) return;
-  throw ConfigError(
-      fmt::format("training.warm_start is {}, which --fresh would remove; copy it to another place, or choose "
-                  "another folder with --run",
-                  warm_start));
+  if (warm_start.empty()) return;
+  for (const std::string& name : names_in(folder)) {
+    if (!is_run_checkpoint(name) || !is_same_file(warm_start, folder / name)) continue;
+    throw ConfigError(fmt::format(
+        "training.warm_start is {}, which --fresh would remove; copy it to another place, or choose "
+        "another folder with --run",
+        is_run_checkpoint(warm_start) ? warm_start : fmt::format("{}, {}", warm_start, (folder / name).string())));
+  }
 }
 
 void mend_best(const fs::path& folder, TrainingState& state, bool ended, Progress& progress) {
+  if (state.best_step == 0) return;
   const fs::path best = folder / "best.safetensors";
-  if (state.best_step == 0 || is_whole(best)) return;
+  const std::optional<Index> step = step_in(best);
+  if (step == state.best_step) return;
+  const std::string problem = step ? fmt::format("of step {}, not {}", *step, state.best_step) : "missing or damaged";
   const fs::path kept = step_checkpoint(folder, state.best_step);
-  if (is_whole(kept)) {
+  if (step_in(kept) == state.best_step) {
     write_file(best, read_file(kept));
-    progress.line(fmt::format("best.safetensors was missing or damaged; made anew from {}", kept.filename().string()));
+    progress.line(fmt::format("best.safetensors was {}; made anew from {}", problem, kept.filename().string()));
     return;
   }
-  progress.line(ended ? "best.safetensors is missing or damaged, and no other file has it; last.safetensors is whole"
-                      : "best.safetensors is missing or damaged; the next validation begins a new one");
+  progress.line(
+      fmt::format("best.safetensors is {}; {}", problem,
+                  ended ? "no other file has it; last.safetensors is whole" : "the next validation begins a new one"));
   state.best_step = 0;
 }
 

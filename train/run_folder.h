@@ -8,6 +8,7 @@
 #include "weft/nn/registry.h"
 #include "weft/train/checkpoint.h"
 #include "weft/train/progress.h"
+#include "weft/train/run_data.h"
 
 namespace weft {
 
@@ -46,11 +47,16 @@ bool is_whole(const std::filesystem::path& checkpoint);
 /// none: a process that is killed during it leaves them.
 void require_no_results(const std::filesystem::path& folder, const Config& config, const Registry& registry);
 
-/// Throws ConfigError for a checkpoint to start from that `--fresh` would remove from the folder.
+/// Throws DataError if a folder without a run has files under the names of one that a first run would replace: a config.json
+/// or log.jsonl that no run killed at its beginning wrote, but for `config_file`, or other text in the place of a toy task's.
+void require_no_other_files(const std::filesystem::path& folder, const Config& config,
+                            const std::filesystem::path& config_file, const RunText& text);
+
+/// Throws ConfigError for a checkpoint to start from that `--fresh` would remove from the folder, whatever links lead to it.
 void require_not_removed(const std::filesystem::path& folder, const std::string& warm_start);
 
-/// Sees to it that best.safetensors is the checkpoint of the best validation so far, or that the next one makes it anew, if
-/// there is a next one, as the run has not `ended`.
+/// Sees to it that best.safetensors is the checkpoint of the best validation so far, and not one that a killed process
+/// saved later, or that the next validation makes it anew, if there is one, as the run has not `ended`.
 void mend_best(const std::filesystem::path& folder, TrainingState& state, bool ended, Progress& progress);
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,6 +25,8 @@ namespace weft {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kEntryBegins = R"({"step":)";
 
 /// The complete lines of a log, one at a time; what follows the last one was cut short. None without a file.
 class LogLines {
@@ -139,6 +142,21 @@ RunLogEntries read_run_log(const std::string& path) {
   LogLines lines(path);
   for (std::string line; lines.next(line);) parse_line(path, ++line_number, line, entries);
   return entries;
+}
+
+bool is_run_log(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path)) return !std::filesystem::is_directory(path);
+  LogLines lines(path);
+  std::string line;
+  if (!lines.next(line))
+    return kEntryBegins.substr(0, line.size()) == std::string_view(line).substr(0, kEntryBegins.size());
+  RunLogEntries entry;
+  try {
+    parse_line(path, 1, line, entry);
+    return true;
+  } catch (const DataError&) {
+    return false;
+  }
 }
 
 RunLog::RunLog(std::string path, Index resume_step, Index rollbacks) : path_(std::move(path)) {

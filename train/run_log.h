@@ -51,6 +51,11 @@ std::string json_scores(const ValidationEntry& entry);
 /// Throws DataError with file and line for a line that is no entry, Error if the file cannot be read.
 RunLogEntries read_run_log(const std::string& path);
 
+/// Whether a file may be the log of a run, by its first line: it is empty, or that is an entry, or the beginning of one.
+/// What is no regular file, as a pipe, holds nothing and may be one too, but no folder. Throws Error if it cannot be
+/// read.
+bool is_run_log(const std::string& path);
+
 /// Appends entries to a log.
 class RunLog {
  public:

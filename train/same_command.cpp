@@ -3,17 +3,39 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <initializer_list>
 #include <system_error>
 
 #include "weft/core/error.h"
+#include "weft/data/utf8.h"
 #include "weft/train/run_files.h"
+#include "weft/train/text_format.h"
 
 namespace weft {
 namespace {
 
 namespace fs = std::filesystem;
+
+bool is_utf8(const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint point = code_point_at(text, at);
+    if (point.value == kInvalidCodePoint) return false;
+    at += point.length;
+  }
+  return true;
+}
+
+/// A word with all but printable ASCII as numbers, three octal digits each, after which any character may follow.
+std::string escaped_word(const std::string& word) {
+  std::string text = "$'";
+  for (const char c : word) {
+    if (c == '\'' || c == '\\') text += '\\';
+    text += c >= ' ' && c <= '~' ? std::string(1, c) : fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+  }
+  return text + "'";
+}
 
 /// A word as a shell takes it.
 std::string shell_word(const std::string& word) {
@@ -22,6 +44,7 @@ std::string shell_word(const std::string& word) {
            std::strchr("_-+=./,:", c) != nullptr;
   };
   if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  if (has_controls(word) || !is_utf8(word)) return escaped_word(word);
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";
@@ -29,7 +52,7 @@ std::string shell_word(const std::string& word) {
 
 /// "weft train" with its configuration and the options of these names that were given.
 std::string command_with(const Arguments& arguments, std::initializer_list<const char*> options) {
-  std::string text = "weft train " + shell_word(arguments.only_positional());
+  std::string text = program_name() + " train " + shell_path(arguments.only_positional());
   for (const char* option : options) {
     for (const std::string& value : arguments.all(option)) text += fmt::format(" --{} {}", option, shell_word(value));
   }
@@ -51,6 +74,16 @@ std::string next_command(const Arguments& arguments, const fs::path& folder) {
 
 }  // namespace
 
+std::string program_name() {
+  const std::string name = program_invocation_short_name;
+  return name.empty() ? "weft" : name;
+}
+
+std::string shell_path(const fs::path& path) {
+  const std::string& word = path.native();
+  return shell_word(word.starts_with('-') ? "./" + word : word);
+}
+
 std::string same_command(const Arguments& arguments) {
   return command_with(arguments, {"set", "minutes", "from", "run", "threads"});
 }
@@ -62,7 +95,7 @@ void require_same_run(const Config& before, const Config& now, const fs::path& f
     Config as_long = now;
     as_long.training.steps = before.training.steps;
     as_long.training.minutes = before.training.minutes;
-    if (!run_differences(before, as_long).empty()) throw;
+    if (!run_differences(before, as_long).empty() || !is_utf8(folder.string())) throw;  // --from is to be UTF-8
     throw ConfigError(fmt::format("{}\nor train on from its parameters in a new run: {}", error.what(),
                                   next_command(arguments, folder)));
   }

@@ -9,6 +9,13 @@
 
 namespace weft {
 
+/// The name of this program: weft, unless it is another's with layers of its own.
+std::string program_name();
+
+/// A path as a word that a shell takes and that is no option: quoted where need be. One that cannot be printed as it is, for
+/// control characters or as it is not UTF-8, is written as $'...', which Bash and its like take.
+std::string shell_path(const std::filesystem::path& path);
+
 /// The words of the command line that bear on the run, as a shell takes them.
 std::string same_command(const Arguments& arguments);
 

@@ -19,12 +19,13 @@
 #include "weft/core/file.h"
 #include "weft/core/file_calls.h"
 #include "weft/core/folder.h"
+#include "weft/core/temporary.h"
 
 namespace weft {
 namespace {
 
 [[noreturn]] void fail(const std::filesystem::path& path) {
-  throw Error(fmt::format("{}: cannot be written: {}; check the disk", path.string(), std::strerror(errno)));
+  throw Error(fmt::format("{}: cannot be written: {}", path.string(), std::strerror(errno)));
 }
 
 }  // namespace
@@ -41,9 +42,18 @@ double read_spent_seconds(const std::filesystem::path& path) {
   return whole && std::isfinite(seconds) ? std::max(0.0, seconds) : 0;
 }
 
-SpentTime::SpentTime(std::filesystem::path path)
-    : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666)) {
+SpentTime::SpentTime(std::filesystem::path path, double seconds) : path_(std::move(path)) {
+  const std::filesystem::path beside = fmt::format("{}.{}.tmp", path_.string(), ::getpid());
+  const Temporary temporary(beside);
+  file_ = temporary.file();
   if (file_ < 0) fail(path_);
+  try {
+    write(seconds);
+    if (uninterrupted([&] { return file_calls().rename(beside.c_str(), path_.c_str()); }) != 0) fail(path_);
+  } catch (...) {
+    ::close(file_);
+    throw;
+  }
 }
 
 SpentTime::~SpentTime() { ::close(file_); }

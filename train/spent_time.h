@@ -1,4 +1,5 @@
-// The seconds that a run with a budget of time has taken, in a small file of its folder that is written over in place.
+// The seconds that a run with a budget of time has taken, in a small file of its folder. Each session makes a new one, so
+// that a copy of the folder by hard links has its own, and writes over that in place.
 // Checkpoints cannot have them, whose bytes are the same however often a run was stopped, nor can the lines of the log.
 #pragma once
 
@@ -15,8 +16,8 @@ double read_spent_seconds(const std::filesystem::path& path);
 /// Writes such a file again and again. What write() took is in the file when it returns, also if the process is killed.
 class SpentTime {
  public:
-  /// Opens the file, and makes it if it is missing. Throws Error if that fails.
-  explicit SpentTime(std::filesystem::path path);
+  /// Replaces the file, or makes it, at once with `seconds` in it. Throws Error if that fails.
+  SpentTime(std::filesystem::path path, double seconds);
   SpentTime(const SpentTime&) = delete;
   SpentTime& operator=(const SpentTime&) = delete;
   ~SpentTime();

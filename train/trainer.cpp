@@ -10,7 +10,6 @@
 
 #include "weft/core/clock.h"
 #include "weft/core/error.h"
-#include "weft/core/file.h"
 #include "weft/core/folder.h"
 #include "weft/core/memory.h"
 #include "weft/train/kept_checkpoints.h"
@@ -56,9 +55,13 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
       progress_(progress),
       step_(model),
       train_(std::make_shared<const Corpus>(std::move(data_.train))),
-      log_((folder_ / "log.jsonl").string(), state_.step, state_.rollbacks),
+      log_(take_up()),
       earlier_seconds_(log_.kept_seconds()),
       started_(now()) {
+  set_rate();
+}
+
+RunLog Trainer::take_up() {
   begin_epoch();
   if (state_.next_batch > static_cast<Index>(epoch_.size())) {
     throw CheckpointError(fmt::format("{}: it stands at batch {} of an epoch that has {}; use --fresh to start anew",
@@ -73,7 +76,8 @@ Trainer::Trainer(TranslationModel& model, TrainingState state, TrainingData data
     load_optimizer(last_, step_.optimizer());
     if (average_) load_average(last_, average_->values());
   }
-  set_rate();
+  data_.require_folder();
+  return RunLog((folder_ / "log.jsonl").string(), state_.step, state_.rollbacks);
 }
 
 void Trainer::set_rate() {
@@ -90,8 +94,18 @@ Trainer::~Trainer() {
 
 double Trainer::elapsed_seconds() const { return earlier_seconds_ + now() - started_; }
 
-void Trainer::note_time() const {
-  if (spent_time_) spent_time_->write(elapsed_seconds());
+void Trainer::note_time() {
+  try {
+    if (spent_time_) spent_time_->write(elapsed_seconds());
+  } catch (const Error& error) {
+    go_without(error);
+  }
+}
+
+void Trainer::go_without(const Error& error) {
+  spent_time_.reset();
+  progress_.line(fmt::format("warning: {}; a later session will count the time of this one as far as log.jsonl has it",
+                             error.what()));
 }
 
 std::vector<std::vector<Index>> Trainer::plan(const Corpus& corpus, Index epoch) const {
@@ -208,15 +222,6 @@ void Trainer::validate_as_is() {
   logged_at_ += now() - began;  // the speed counts training alone
 }
 
-/// Gives `last`, which is replaced and never written to, a second name.
-void Trainer::keep_for_rollback() {
-  const fs::path kept = folder_ / kRollbackFile;
-  std::error_code error;
-  fs::remove(kept, error);
-  fs::create_hard_link(fs::canonical(last_), kept, error);
-  if (error) write_file(kept, read_file(last_));  // a file system without links
-}
-
 void Trainer::save_last(bool due) {
   require_finite();
   data_.require_folder();
@@ -233,13 +238,17 @@ void Trainer::save_last(bool due) {
 }
 
 void Trainer::end_within(double seconds, double validation_seconds, double spent) {
+  data_.require_folder();
   const fs::path file = folder_ / kSpentFile;
   if (is_there(last_)) earlier_seconds_ = std::max(earlier_seconds_, read_spent_seconds(file));
   started_ = now() - spent;
   deadline_ = started_ + seconds - earlier_seconds_;
   longest_validation_ = validation_seconds;
-  spent_time_.emplace(file);
-  note_time();
+  try {
+    spent_time_.emplace(file, elapsed_seconds());
+  } catch (const Error& error) {
+    go_without(error);
+  }
 }
 
 /// Whether the time is only enough to end the run now: with the validation that is due, if one is, and no other after it.

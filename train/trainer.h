@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/core/error.h"
 #include "weft/data/batch.h"
 #include "weft/optim/moving_average.h"
 #include "weft/train/checkpoint.h"
@@ -31,7 +32,8 @@ struct TrainingData {
   /// Where pairs of the training text, by Corpus::line, stand for the user, as "FILE:LINE". Without it messages give the
   /// pairs' numbers.
   std::function<std::vector<std::string>(std::span<const Index> pairs)> places = {};
-  /// Asked before files are saved: throws if the run folder is not this run's any more.
+  /// Asked before files of the run folder are written, and before a rollback reads one: throws if the folder is not
+  /// this run's any more.
   std::function<void()> require_folder = [] {};
 };
 
@@ -47,7 +49,8 @@ class Trainer {
  public:
   /// Files written: log.jsonl, last.safetensors, best.safetensors, step checkpoints (see kept_checkpoints.h) and, at times,
   /// rollback.safetensors (see divergence.h). With a state of step 0 the log starts anew; else the optimizer's state is read
-  /// from last.safetensors. Throws CheckpointError if the state does not fit the text.
+  /// from last.safetensors. Throws CheckpointError, before the log loses a line, if the state does not fit the text or
+  /// that file lacks the optimizer's state.
   Trainer(TranslationModel& model, TrainingState state, TrainingData data, std::filesystem::path folder,
           Progress& progress);
   Trainer(const Trainer&) = delete;
@@ -68,7 +71,7 @@ class Trainer {
   /// has taken `spent` so far, which elapsed_seconds() then counts; what those before it took stands in kSpentFile. That
   /// is kept up to date from here to the end of this object: a kill loses the time of an update or of a validation at
   /// most. A validation is expected to take `validation_seconds` until one has been seen. Throws Error if the file
-  /// cannot be read or written.
+  /// cannot be read; one that cannot be written is a line of the progress.
   void end_within(double seconds, double validation_seconds, double spent = 0);
 
   const TrainingState& state() const { return state_; }
@@ -76,6 +79,8 @@ class Trainer {
   double elapsed_seconds() const;
 
  private:
+  /// Takes up the run where its state stands, and only then opens the log.
+  RunLog take_up();
   std::vector<std::vector<Index>> plan(const Corpus& corpus, Index epoch) const;
   void begin_epoch();
   BatchSentences next_sentences();
@@ -93,7 +98,9 @@ class Trainer {
   /// Sets what the learning rate depends on beside the step.
   void set_rate();
   bool time_is_up(bool validates) const;
-  void note_time() const;
+  void note_time();
+  /// Goes on without kSpentFile, on which a run does not depend: a full disk shows when a checkpoint is saved.
+  void go_without(const Error& error);
 
   // trainer_recovery.cpp
   /// Throws DivergenceError unless all that a checkpoint would hold is finite.
@@ -108,7 +115,7 @@ class Trainer {
   /// Goes back to the last checkpoint, or throws Error with the account.
   void roll_back(const DivergenceError& divergence);
   bool may_roll_back() const;
-  /// The checkpoint that a rollback leads to.
+  /// The checkpoint that a rollback leads to. Throws as TrainingData::require_folder.
   std::filesystem::path way_back() const;
   /// Looks at the loss of an update that was made.
   void watch_loss(double loss);

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <system_error>
 
 #include "weft/core/clock.h"
 #include "weft/core/error.h"
+#include "weft/core/file.h"
 #include "weft/data/batch.h"
 #include "weft/train/trainer.h"
 
@@ -118,7 +120,19 @@ bool Trainer::may_roll_back() const {
   return config().on_divergence == "rollback" && state_.rollbacks < kMostRollbacks;
 }
 
-fs::path Trainer::way_back() const { return state_.good_step == last_step_ ? last_ : folder_ / kRollbackFile; }
+/// Gives `last`, which is replaced and never written to, a second name.
+void Trainer::keep_for_rollback() {
+  const fs::path kept = folder_ / kRollbackFile;
+  std::error_code error;
+  fs::remove(kept, error);
+  fs::create_hard_link(fs::canonical(last_), kept, error);
+  if (error) write_file(kept, read_file(last_));  // a file system without links
+}
+
+fs::path Trainer::way_back() const {
+  data_.require_folder();
+  return state_.good_step == last_step_ ? last_ : folder_ / kRollbackFile;
+}
 
 void Trainer::roll_back(const DivergenceError& divergence) {
   const std::string text = account(divergence);

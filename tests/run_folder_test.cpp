@@ -1,0 +1,210 @@
+// The folder of a run: that of this run and no other's, and what is in it of a run, of killed ones, and of the user.
+#include "weft/train/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <map>
+
+#include "copy_run.h"
+#include "faulty_run.h"
+#include "weft/core/error.h"
+#include "weft/train/kept_checkpoints.h"
+
+using namespace weft;
+using namespace weft::cli;
+
+namespace {
+
+/// All files of a folder, by name.
+std::map<std::string, std::string> files_of(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files[entry.path().string()] = bytes_of(entry.path());
+  }
+  return files;
+}
+
+/// Training in a folder that is held, with the layers of faulty_run.h.
+class HeldSession {
+ public:
+  HeldSession(const fs::path& folder, const Config& config) : lock_(folder), progress_(stdout, true) {
+    if (fs::exists(folder / "last.safetensors")) {
+      checkpoint_ = load_checkpoint(folder / "last.safetensors", faulty_layers());
+    } else {
+      checkpoint_.model = tiny_model(config, faulty_layers());
+    }
+  }
+
+  Trainer& trainer(const fs::path& folder) {
+    TrainingData data = tiny_data(*checkpoint_.model, letters(60, 5), letters(10, 6));
+    data.require_folder = [this] { lock_.require_held(); };
+    return trainer_.emplace(*checkpoint_.model, checkpoint_.state, std::move(data), folder, progress_);
+  }
+
+ private:
+  FolderLock lock_;
+  Progress progress_;
+  Checkpoint checkpoint_;
+  std::optional<Trainer> trainer_;
+};
+
+/// Puts a longer run of the same configuration in the place of a folder.
+void replace(const fs::path& folder, const fs::path& by) {
+  fs::rename(folder, folder.string() + ".old");
+  fs::rename(by, folder);
+}
+
+}  // namespace
+
+TEST_CASE("a run whose folder was replaced before it opened its log writes nothing there") {
+  const Config config = with_policy("rollback");
+  for (const int updates : {0, 3}) {
+    CAPTURE(updates);
+    const TemporaryFolder place;
+    fs::create_directory(place / "run");
+    if (updates > 0) train_for(place / "run", config, updates);
+    train_for(place / "other", config, 9);
+    HeldSession session(place / "run", config);
+    replace(place / "run", place / "other");
+    const auto before = files_of(place / "run");
+    CHECK_THROWS_SAYING(session.trainer(place / "run"), "was removed or moved while it ran", Error);
+    CHECK(files_of(place / "run") == before);
+  }
+}
+
+TEST_CASE("a run whose folder was replaced after that writes no time there") {
+  const TemporaryFolder place;
+  fs::create_directory(place / "run");
+  fs::create_directory(place / "other");
+  HeldSession session(place / "run", with_policy("stop"));
+  Trainer& trainer = session.trainer(place / "run");
+  replace(place / "run", place / "other");
+  CHECK_THROWS_SAYING(trainer.end_within(1e6, 0), "was removed or moved while it ran", Error);
+  CHECK(files_of(place / "run").empty());
+}
+
+TEST_CASE("a rollback neither reads from nor writes to a folder that took the run's place") {
+  const Config config = with_policy("rollback");
+  const TemporaryFolder place;
+  fs::create_directory(place / "run");
+  train_for(place / "other", config, 9);
+  std::map<std::string, std::string> before;
+  const Faulty faulty(Fault::Kind::kGradient, [&](std::uint64_t step, const Var&) {
+    if (step != 7) return false;
+    if (before.empty()) {
+      replace(place / "run", place / "other");
+      before = files_of(place / "run");
+    }
+    return true;
+  });
+  HeldSession session(place / "run", config);
+  Trainer& trainer = session.trainer(place / "run");
+  CHECK_THROWS_SAYING(trainer.run(kNoStop), "was removed or moved while it ran", Error);
+  REQUIRE_FALSE(before.empty());
+  CHECK(files_of(place / "run") == before);
+}
+
+TEST_CASE("a best checkpoint that a killed process saved later is not taken for that of the best validation") {
+  const Config config = tiny_config({"training.steps=12", "training.validate_every=3", "training.keep_last=9"});
+  const TemporaryFolder folder;
+  Session(folder.path(), config).finish();
+  Progress progress(stdout, true);
+  const fs::path best = folder / "best.safetensors", later = folder / "step-12.safetensors";
+  TrainingState state = load_state(folder / "step-6.safetensors");
+  REQUIRE(state.best_step > 0);
+  const fs::path right = step_checkpoint(folder.path(), state.best_step);
+  const Index best_step = state.best_step;
+  fs::copy_file(later, best, fs::copy_options::overwrite_existing);
+  mend_best(folder.path(), state, false, progress);  // made anew from the one that was kept beside it
+  CHECK(state.best_step == best_step);
+  CHECK((bytes_of(best) == bytes_of(right)));
+  mend_best(folder.path(), state, false, progress);  // and right as it is
+  CHECK(state.best_step == best_step);
+
+  fs::copy_file(later, best, fs::copy_options::overwrite_existing);
+  fs::copy_file(later, right, fs::copy_options::overwrite_existing);  // which does not have it either
+  mend_best(folder.path(), state, false, progress);
+  CHECK(state.best_step == 0);
+}
+
+TEST_CASE("--fresh does not remove the checkpoint that it is to begin from, by whatever name") {
+  undisturbed();
+  fs::create_symlink("straight/best.safetensors", "start.safetensors");
+  check_refused(copy_run("straight") + Words{"--fresh", "--from", "start.safetensors"},
+                {"start.safetensors, straight/best.safetensors, which --fresh would remove"});
+}
+
+TEST_CASE("--fresh that cannot write the text of its task costs no earlier run") {
+  const Words words = copy_run("blocked") + Words{"--set", "training.steps=20"};
+  REQUIRE(run_weft(words).code == 0);
+  fs::remove_all("blocked/data");
+  put("blocked/data", "mine");
+  const auto before = files_of("blocked");
+  check_refused(words + Words{"--fresh"}, {"blocked/data: cannot make the directory"});
+  CHECK((files_of("blocked") == before));
+}
+
+TEST_CASE("a last checkpoint that training cannot go on from is refused before anything is removed") {
+  const Words words = copy_run("copied") + Words{"--set", "training.steps=60",   "--set", "training.validate_every=20",
+                                                 "--set", "training.keep_last=3"};
+  REQUIRE(run_weft(words).code == 0);
+  fs::copy_file("copied/step-20.safetensors", "copied/last.safetensors", fs::copy_options::overwrite_existing);
+  const auto before = files_of("copied");
+  check_refused(words, {"copied/last.safetensors: no tensor optimizer.first_moment"});
+  CHECK((files_of("copied") == before));
+}
+
+TEST_CASE("files of the user are not replaced by a first run unasked") {
+  const Words words = copy_run("own") + Words{"--set", "training.steps=2"};
+  fs::create_directories("own/data");
+  const auto refused = [&](const std::string& name, const std::string& text) {
+    put("own/" + name, text);
+    check_refused(words, {"own: holds " + name + ", which no run left there", "--fresh"});
+    CHECK(bytes_of("own/" + name) == text);
+    fs::remove("own/" + name);
+  };
+  refused("config.json", "{\"mine\": 1}\n");
+  refused("config.json", bytes_of("copy.json"));
+  refused("config.json", run_weft({"config", "show", "copy.json", "--set", "training.seed=7"}).out);
+  refused("log.jsonl", "{\"mine\": 1}\n");
+  refused("log.jsonl", "mine");
+  refused("data/train.src", "mine\n");
+  REQUIRE(run_weft(words).code == 0);
+
+  // What a run leaves that was killed, or diverged, before its first checkpoint is replaced, by another too.
+  for (const char* name : {"last.safetensors", "best.safetensors"}) fs::remove(fs::path("own") / name);
+  CHECK(run_weft(words + Words{"--set", "data.pairs=150", "--set", "training.seed=2"}).code == 0);
+  for (const char* name : {"last.safetensors", "best.safetensors", "config.json", "data/valid.trg"}) {
+    fs::remove(fs::path("own") / name);
+  }
+  CHECK(run_weft(words + Words{"--set", "data.pairs=150"}).code == 0);
+  fs::remove_all("own");
+  fs::create_directory("own");
+  put("own/log.jsonl", "{\"st");
+  CHECK(run_weft(words).code == 0);
+}
+
+TEST_CASE("validation text that changes after it was read is seen") {
+  trained();
+  put("moving.src", bytes_of("valid.src"));
+  REQUIRE(::mkfifo("test.fifo", 0666) == 0);  // what is read after the validation text
+  const Background run({"train", "tiny.json", "--run", "seen", "--set", "data.valid_source=moving.src", "--set",
+                        "data.test_source=test.fifo"});
+  {
+    const Descriptor pipe("test.fifo", O_WRONLY);  // once it is read
+    put("moving.src", "a" + bytes_of("valid.src"));
+    const std::string text = bytes_of("test.src");
+    REQUIRE(::write(pipe, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  }
+  const Outcome outcome = run.wait();
+  CHECK(outcome.code == 2);
+  CHECK(outcome.err == "weft: moving.src: changed while it was read; begin again once nothing writes to it\n");
+  CHECK_FALSE(fs::exists("seen"));
+}
+
+TEST_CASE("an empty name of a run folder is refused") {
+  workplace();
+  Words words = copy_run("");
+  check_refused(words, {"--run is empty; name a folder"});
+}
