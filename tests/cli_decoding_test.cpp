@@ -1,5 +1,6 @@
 // weft translate's ways to decode, and the files that it writes beside the translation.
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <limits>
@@ -244,6 +245,10 @@ TEST_CASE("what is read is not written to through a descriptor either") {
     CHECK(contains(bytes_of(workplace() / "err"), "goes to the file that is read"));
     CHECK(bytes_of(output) == before);
   };
+  rlimit size{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &size) == 0);
+  const rlimit small{1 << 16, size.rlim_max};  // of a program that is not refused and never comes to an end
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
   put("looped.txt", "a b\n");
   const Descriptor none("/dev/null", O_RDONLY), looped("looped.txt", O_RDONLY);
   refused(translate({"--input", "looped.txt"}), none, "looped.txt");
@@ -255,6 +260,7 @@ TEST_CASE("what is read is not written to through a descriptor either") {
   refused({"evaluate", checkpoint, "--source", "looped.txt", "--reference", "valid.trg"}, none, "looped.txt");
   refused({"plot", "tiny"}, none, "tiny/log.jsonl");
   refused(translate({"--input", "looped.txt"}), none, "train.src");
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &size) == 0);
 }
 
 TEST_CASE("a descriptor that /proc names is written to, and not replaced") {

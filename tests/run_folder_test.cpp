@@ -49,6 +49,22 @@ class HeldSession {
   std::optional<Trainer> trainer_;
 };
 
+/// Runs weft, whose test text is a pipe of this name, which is read after the validation text, and does something as long as
+/// it waits for that.
+template <class Action>
+Outcome run_with_pause(const Words& words, const std::string& test_source, Action action) {
+  fs::remove(test_source);
+  REQUIRE(::mkfifo(test_source.c_str(), 0666) == 0);
+  const Background run(words);
+  {
+    const Descriptor pipe(test_source, O_WRONLY);  // once it is read
+    action();
+    const std::string text = bytes_of("test.src");
+    REQUIRE(::write(pipe, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  }
+  return run.wait();
+}
+
 /// Puts a longer run of the same configuration in the place of a folder.
 void replace(const fs::path& folder, const fs::path& by) {
   fs::rename(folder, folder.string() + ".old");
@@ -185,19 +201,44 @@ TEST_CASE("files of the user are not replaced by a first run unasked") {
   CHECK(run_weft(words).code == 0);
 }
 
+TEST_CASE("a run whose folder is removed or replaced while it reads its text writes nothing to that path") {
+  trained();
+  put("paused.src", bytes_of("test.src"));
+  const Words words{"train", "tiny.json",
+                    "--run", "paused",
+                    "--set", "data.test_source=paused.src",
+                    "--set", "training.steps=100000",
+                    "--set", "training.save_every=1",
+                    "--set", "training.log_every=1"};
+  begin_run(words, "paused", 3);
+  put("paused/step-1.safetensors", "another run's");
+  fs::rename("paused", "begun");
+  for (const bool fresh : {false, true}) {
+    for (const bool replaced : {false, true}) {
+      CAPTURE(fresh);
+      CAPTURE(replaced);
+      fs::copy("begun", "paused", fs::copy_options::recursive);
+      const Outcome outcome = run_with_pause(words + (fresh ? Words{"--fresh"} : Words{}), "paused.src", [&] {
+        fs::rename("paused", "paused before");
+        if (replaced) fs::copy("begun", "paused", fs::copy_options::recursive);
+      });
+      CHECK(outcome.code == 1);
+      CHECK(contains(outcome.err, "weft: paused: the folder of this run was removed or moved while it ran"));
+      CHECK(fs::exists("paused") == replaced);
+      if (replaced) CHECK((files_of("paused").size() == files_of("begun").size()));
+      if (replaced) CHECK((bytes_of("paused/log.jsonl") == bytes_of("begun/log.jsonl")));
+      fs::remove_all("paused");
+      fs::remove_all("paused before");
+    }
+  }
+}
+
 TEST_CASE("validation text that changes after it was read is seen") {
   trained();
   put("moving.src", bytes_of("valid.src"));
-  REQUIRE(::mkfifo("test.fifo", 0666) == 0);  // what is read after the validation text
-  const Background run({"train", "tiny.json", "--run", "seen", "--set", "data.valid_source=moving.src", "--set",
-                        "data.test_source=test.fifo"});
-  {
-    const Descriptor pipe("test.fifo", O_WRONLY);  // once it is read
-    put("moving.src", "a" + bytes_of("valid.src"));
-    const std::string text = bytes_of("test.src");
-    REQUIRE(::write(pipe, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
-  }
-  const Outcome outcome = run.wait();
+  const Outcome outcome = run_with_pause({"train", "tiny.json", "--run", "seen", "--set",
+                                          "data.valid_source=moving.src", "--set", "data.test_source=slow.src"},
+                                         "slow.src", [] { put("moving.src", "a" + bytes_of("valid.src")); });
   CHECK(outcome.code == 2);
   CHECK(outcome.err == "weft: moving.src: changed while it was read; begin again once nothing writes to it\n");
   CHECK_FALSE(fs::exists("seen"));
