@@ -101,10 +101,11 @@ inline TrainingEnd train_for(const std::filesystem::path& folder, const Config& 
 
 inline void check_same(const std::filesystem::path& folder, const std::map<std::string, std::string>& expected) {
   const auto found = results(folder);
-  for (const auto& [name, bytes] : expected) {
+  for (const auto& result : expected) {
+    const std::string& name = result.first;
     CAPTURE(name);
     REQUIRE(found.count(name) == 1);
-    CHECK((found.at(name) == bytes));
+    CHECK((found.at(name) == result.second));
   }
 }
 
