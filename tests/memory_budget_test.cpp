@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "cli.h"
+#include "memory_peak.h"
 #include "sanitizers.h"
 #include "throws.h"
 #include "weft/core/error.h"
@@ -19,13 +20,14 @@ const Index kMega = 1 << 20;
 Index chosen(Index budget, const std::vector<std::string>& overrides = {}) {
   const auto model = tiny_model(tiny_config(overrides));
   const TrainingData data = tiny_data(*model, letters(2000, 5), letters(10, 6));
-  return batch_tokens_within(*model, data.train, budget);
+  return batch_tokens_within(*model, data.train, data.valid, budget);
 }
 
 /// What tensors may take of a budget.
 Index tensors_of(Index budget) {
   const auto model = tiny_model(tiny_config());
-  return tensors_within(tiny_data(*model, letters(2000, 5), letters(10, 6)).train, model->config().data, budget);
+  const TrainingData data = tiny_data(*model, letters(2000, 5), letters(10, 6));
+  return tensors_within(*model, data.train, data.valid, budget);
 }
 
 /// What an update with such batches takes.
@@ -80,6 +82,32 @@ TEST_CASE(
   CHECK_THROWS_SAYING(chosen(enough, {"model.d_model=64", "training.ema_decay=0.9"}), "alone take", ConfigError);
 }
 
+TEST_CASE("the search for a batch runs none that does not fit, whatever was configured, and whichever side is long") {
+  const auto words = [](Index count) {
+    std::string line;
+    for (Index i = 0; i < count; ++i) line += "a ";
+    return line;
+  };
+  ParallelText text;
+  for (Index i = 0; i < 300; ++i) {
+    text.source.push_back(words(i % 2 == 0 ? 50 : 1));
+    text.target.push_back(words(i % 2 == 0 ? 1 : 49));
+  }
+  for (const char* tokens : {"training.batch_tokens=10", "training.batch_tokens=1000000"}) {
+    CAPTURE(tokens);
+    const auto model = tiny_model(tiny_config(
+        {"data.max_length=60", "model.max_length=64", "model.decoder_layers=4", "training.accumulate=2", tokens}));
+    const TrainingData data = tiny_data(*model, text, letters(10, 6));
+    const Index budget = kProgramBytes + 12 * kMega, tensors = tensors_within(*model, data.train, data.valid, budget);
+    reset_peak_memory();
+    const Index chosen = batch_tokens_within(*model, data.train, data.valid, budget);
+    CHECK(memory_statistics().peak_bytes <= tensors * 12 / 10);
+    CHECK(chosen > 200);
+    TrainingStep step(*model);
+    CHECK(peak_memory(*model, step, data.train, BatchPlan(data.train, chosen, 1).epoch(0)) <= tensors * 103 / 100);
+  }
+}
+
 TEST_CASE("the choice is the same for any number of threads, and again") {
   std::vector<Index> choices;
   for (const int count : {1, 2, 3}) {
@@ -96,10 +124,10 @@ TEST_CASE(
     "than a pair is refused") {
   const auto model = tiny_model(tiny_config());
   const TrainingData data = tiny_data(*model, letters(50, 5), letters(10, 6));
-  const Index tokens = batch_tokens_within(*model, data.train, Index{1} << 40);
+  const Index tokens = batch_tokens_within(*model, data.train, data.valid, Index{1} << 40);
   CHECK(BatchPlan(data.train, tokens, 1).epoch(0).size() <= 2);
-  CHECK_THROWS_SAYING(batch_tokens_within(*model, data.train, 5000), "or lower model.d_model or data.max_length",
-                      ConfigError);
+  CHECK_THROWS_SAYING(batch_tokens_within(*model, data.train, data.valid, 5000),
+                      "or lower model.d_model or data.max_length", ConfigError);
 }
 
 TEST_CASE("weft train chooses the batch once, writes it down, and goes on with it") {

@@ -3,6 +3,7 @@
 #include "weft/train/memory_refusal.h"
 
 #include "cli.h"
+#include "memory_peak.h"
 #include "throws.h"
 #include "weft/core/error.h"
 #include "weft/core/memory.h"
@@ -51,7 +52,7 @@ TEST_CASE("the memory of an update, from a part of its batch, is within 15 % of 
     Subject subject(all);
     TrainingStep step(*subject.model);
     const auto batches = BatchPlan(subject.data.train, subject.model->config().training.batch_tokens, 1).epoch(0);
-    const BatchSize largest = size_of(subject.data.train, largest_batch(subject.data.train, batches));
+    const BatchSize largest = largest_batch(*subject.model, step, subject.data.train, batches);
     CHECK(largest.rows() <= subject.model->config().training.batch_tokens);
     const Index before = memory_statistics().current_bytes;
     const double taken = static_cast<double>(peak_memory(*subject.model, step, subject.data.train, batches) - before);
@@ -67,8 +68,7 @@ TEST_CASE("the memory of a validation's translations is what the pool hands out,
     CAPTURE(tokens);
     Subject subject({"model.max_length=40", "data.max_length=30", tokens, "model.d_model=32"});
     subject.model->parameters().allocate();
-    const auto forecast = static_cast<double>(
-        forecast_decoding(*subject.model, subject.data.valid.source, subject.data.valid.size()).bytes);
+    const auto forecast = static_cast<double>(forecast_decoding(*subject.model, subject.data.valid.source).bytes);
     SearchOptions greedy = search_options(subject.model->config().decoding);
     greedy.beam = 1;
     greedy.min_length = 1000;  // as the forecast supposes: no sentence ends by itself
@@ -93,8 +93,8 @@ TEST_CASE("the state of a model is known before it is allocated") {
       const Config& config = subject.model->config();
       const Index buffers =
           2 + (std::string(optimizer) == "optimizer.name=adam" ? 2 : 0) + (config.training.ema_decay > 0);
-      CHECK(forecast_memory(*subject.model, subject.data.train, subject.data.valid, {1 << 30, ""}).state ==
-            buffers * buffer);
+      CHECK(forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines.source, {1 << 30, ""})
+                .state == buffers * buffer);
     }
   }
 }
@@ -103,15 +103,17 @@ TEST_CASE("what there is already is the program and the training text's ids") {
   Subject subject({"model.max_length=40", "data.max_length=30"});
   const Corpus& train = subject.data.train;
   const auto tokens = static_cast<Index>(train.source.tokens.size() + train.target.tokens.size());
+  CHECK(held_text_bytes(*subject.model, train) == corpus_bytes(train));  // no lines to draw subwords from
   CHECK(corpus_bytes(train) == 4 * tokens + 24 * train.size());
-  CHECK(forecast_memory(*subject.model, train, subject.data.valid, {1000, ""}).process ==
+  CHECK(forecast_memory(*subject.model, train, subject.data.valid, subject.lines.source, {1000, ""}).process ==
         kProgramBytes + corpus_bytes(train));
 }
 
 TEST_CASE("a state that leaves no room at all is refused, though no update was measured") {
   Subject subject({"model.max_length=40", "data.max_length=30"});
   const MemoryRoom room{1000, "left"};
-  const MemoryForecast forecast = forecast_memory(*subject.model, subject.data.train, subject.data.valid, room);
+  const MemoryForecast forecast =
+      forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines.source, room);
   CHECK(forecast.work() == 0);
   MemoryForecast large = forecast;
   large.state = Index{1} << 30;
@@ -121,7 +123,8 @@ TEST_CASE("a state that leaves no room at all is refused, though no update was m
 TEST_CASE("a forecast changes nothing that follows") {
   const auto trained_values = [](bool forecast) {
     Subject subject({"model.max_length=40", "data.max_length=30", "training.batch_tokens=500"});
-    if (forecast) forecast_memory(*subject.model, subject.data.train, subject.data.valid, {1 << 30, ""});
+    if (forecast)
+      forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines.source, {1 << 30, ""});
     TrainingStep step(*subject.model);
     const auto batches = BatchPlan(subject.data.train, 500, 1).epoch(0);
     const auto corpus = std::make_shared<const Corpus>(subject.data.train);
@@ -143,7 +146,7 @@ TEST_CASE("what does not fit is refused with a value that does") {
       subject.model->parameters().allocate();
       const Index held = 2 * subject.model->parameters().values().size() * static_cast<Index>(sizeof(real));
       const MemoryRoom rest{room - held, limit.limit};
-      require_room(forecast_memory(*subject.model, subject.data.train, subject.data.valid, rest),
+      require_room(forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines.source, rest),
                    subject.model->config(), rest);
     } catch (const ConfigError& error) {
       return error.what();
@@ -197,7 +200,7 @@ TEST_CASE("what validations keep of their lines is counted, and refused with a n
   const auto forecast_of = [](const std::string& lines) {
     Subject subject({"model.max_length=40", "data.max_length=30", "training.validation_sentences=" + lines});
     subject.model->parameters().allocate();
-    return forecast_memory(*subject.model, subject.data.train, subject.data.valid, {1 << 30, ""});
+    return forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines.source, {1 << 30, ""});
   };
   const MemoryForecast few = forecast_of("10"), all = forecast_of("0");
   CHECK(few.validation_lines == 10);

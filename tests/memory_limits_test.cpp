@@ -47,6 +47,24 @@ TEST_CASE("of training.memory translations get what the program and the training
                            " of memory; 160.0 MiB allowed by training.memory; lower decoding.batch_tokens from "));
 }
 
+TEST_CASE("a validation that does not fit is refused with a batch, or for a line by itself with a length, that does") {
+  const Config config =
+      tiny_config({"training.batch_tokens=300", "decoding.batch_tokens=400", "model.max_length=3000"});
+  const MemoryRoom room{40 * kMega, "left"};
+  MemoryForecast forecast;
+  forecast.loss = {60 * kMega, 5000};
+  CHECK(contains(refusal(forecast, config, room), "the loss of a validation would take "));
+  CHECK(contains(refusal(forecast, config, room),
+                 "its longest line has 5000 tokens; leave it out or lower model.max_length from 3000 to "));
+  forecast.loss.rows = 290;
+  CHECK(contains(refusal(forecast, config, room), "lower training.batch_tokens from 300 to "));
+  forecast.loss = {};
+  forecast.decoding = {60 * kMega, 2900};
+  CHECK(contains(refusal(forecast, config, room), "its longest line has 2900 tokens"));
+  forecast.decoding.rows = 390;
+  CHECK(contains(refusal(forecast, config, room), "lower decoding.batch_tokens from 400 to "));
+}
+
 TEST_CASE("weft train refuses what the machine has no room for, in one line, and writes nothing") {
   trained();
   const Words words{"train", "tiny.json", "--run", "no", "--set", "model.heads=1", "--set"};

@@ -159,15 +159,15 @@ int train(const Arguments& arguments, const Registry& registry) {
 
   if (!config.training.memory.empty() && !resumes) {
     config.training.batch_tokens =
-        batch_tokens_within(model, train.corpus, parse_bytes(config.training.memory).value());
+        batch_tokens_within(model, train.corpus, valid.corpus, parse_bytes(config.training.memory).value());
     model.set_training(config.training);
     choices.push_back(fmt::format("memory budget    {}: training.batch_tokens {}", config.training.memory,
                                   config.training.batch_tokens));
   }
   model.parameters().allocate();  // they fit
-  const ResidentMemory resident = resident_memory();
+  const ResidentMemory resident = settled_memory();
   const MemoryRoom room = memory_room();
-  const MemoryForecast forecast = forecast_memory(model, train.corpus, valid.corpus, room);
+  const MemoryForecast forecast = forecast_memory(model, train.corpus, valid.corpus, valid_lines.source, room);
   require_room(forecast, config, room);
   double validation_seconds = 0;
   if (config.training.minutes > 0) {

@@ -19,6 +19,28 @@ std::vector<TokenId> sampled_ids(const Tokenizer& tokenizer, const Vocabulary& v
   return vocabulary.ids(tokens);
 }
 
+/// The bytes of the lines of one side from number `first` of `lines` on, `count` of them.
+double bytes_of(const std::vector<std::string>& text, const std::vector<Index>& lines, Index first, Index count) {
+  double bytes = 0;
+  for (Index i = first; i < first + count; ++i) {
+    bytes += static_cast<double>(text[static_cast<std::size_t>(lines[static_cast<std::size_t>(i)])].size());
+  }
+  return bytes;
+}
+
+/// Appends the sentences of a block to one side. `read` and `all` are the bytes of the lines that the side has then and
+/// will have: where there is no room for more tokens, there will be for as many as their share says. A vector that
+/// grows by itself would take up to twice its tokens, and three times while it grows.
+void append(const std::vector<std::vector<TokenId>>& block, double read, double all, EncodedText& side) {
+  std::size_t tokens = side.tokens.size();
+  for (const auto& sentence : block) tokens += sentence.size();
+  if (tokens > side.tokens.capacity()) {
+    constexpr double kSpare = 1.03;
+    side.tokens.reserve(static_cast<std::size_t>(kSpare * static_cast<double>(tokens) * all / read));
+  }
+  for (const auto& sentence : block) side.append(sentence);
+}
+
 }  // namespace
 
 EpochEncoder::EpochEncoder(const TranslationModel& model, const ParallelText& text, std::vector<Index> lines,
@@ -36,7 +58,7 @@ EpochEncoder::EpochEncoder(const TranslationModel& model, const ParallelText& te
 }
 
 Corpus EpochEncoder::operator()(Index epoch) const {
-  constexpr Index kTile = 1024, kTiles = 64;  // pairs that one thread takes at a time, and tiles in flight
+  constexpr Index kTile = 64, kTiles = 64;  // pairs that one thread takes at a time, and tiles in flight
   const Config& config = model_->config();
   const auto key = [&](std::uint64_t site) {
     const auto words = philox({static_cast<std::uint32_t>(site), static_cast<std::uint32_t>(site >> 32),
@@ -49,6 +71,9 @@ Corpus EpochEncoder::operator()(Index epoch) const {
   const double strength = config.data.subword_sampling;
   Corpus corpus;
   const auto count = static_cast<Index>(lines_.size());
+  const double all_source = bytes_of(text_->source, lines_, 0, count),
+               all_target = bytes_of(text_->target, lines_, 0, count);
+  double read_source = 0, read_target = 0;
   for (Index first = 0; first < count; first += kTile * kTiles) {
     std::vector<std::vector<TokenId>> source(static_cast<std::size_t>(std::min(count - first, kTile * kTiles)));
     std::vector<std::vector<TokenId>> target(source.size());
@@ -62,10 +87,9 @@ Corpus EpochEncoder::operator()(Index epoch) const {
                                 target_key, number, longest_);
       }
     });
-    for (std::size_t i = 0; i < source.size(); ++i) {
-      corpus.source.append(source[i]);
-      corpus.target.append(target[i]);
-    }
+    const auto size = static_cast<Index>(source.size());
+    append(source, read_source += bytes_of(text_->source, lines_, first, size), all_source, corpus.source);
+    append(target, read_target += bytes_of(text_->target, lines_, first, size), all_target, corpus.target);
   }
   corpus.line = lines_;
   return corpus;

@@ -7,7 +7,6 @@
 #include <iterator>
 
 #include "weft/core/error.h"
-#include "weft/data/batch.h"
 #include "weft/train/decode_rules.h"
 #include "weft/train/translate.h"
 
@@ -42,14 +41,18 @@ TokenBytes mean_bytes(const EncodedText& text, Index sentences, const Tokenizer&
 
 }  // namespace
 
+void batch_loss(const TranslationModel& model, const Batch& batch, TokenStatistics& statistics) {
+  model.transformer().loss(Context{},
+                           {batch.source, batch.source_rows, batch.decoder_input, batch.target, batch.target_rows},
+                           {0, 1, &statistics});
+}
+
 LossResult evaluate_loss(const TranslationModel& model, const Corpus& corpus, Index batch_tokens) {
   TokenStatistics statistics;
   LossResult result;
   for (const auto& sentences : batches_by_length(corpus, batch_tokens)) {
     const Batch batch = make_batch(corpus, sentences);
-    model.transformer().loss(Context{},
-                             {batch.source, batch.source_rows, batch.decoder_input, batch.target, batch.target_rows},
-                             {0, 1, &statistics});
+    batch_loss(model, batch, statistics);
     result.tokens += batch.target_rows.rows();
   }
   result.loss = statistics.negative_log_likelihood / static_cast<double>(result.tokens);

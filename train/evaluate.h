@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/data/batch.h"
 #include "weft/data/corpus.h"
 #include "weft/train/line_progress.h"
 #include "weft/train/metrics.h"
@@ -28,6 +29,9 @@ struct TranslationResult {
   std::vector<LineCounts> counts;  ///< of each metric
   Index cut_lines = 0;             ///< of more tokens than the model holds; translated as far as it goes
 };
+
+/// Runs the model over one batch without recording, and adds to the statistics of its target tokens.
+void batch_loss(const TranslationModel& model, const Batch& batch, TokenStatistics& statistics);
 
 /// Runs the model over a corpus without recording, in batches of `batch_tokens`.
 LossResult evaluate_loss(const TranslationModel& model, const Corpus& corpus, Index batch_tokens);

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -31,11 +32,19 @@ class OneThread {
 };
 
 /// A process that trains on a text, without its tensors.
-MemoryForecast without_tensors(const Corpus& corpus, const DataConfig& config) {
+MemoryForecast without_tensors(const TranslationModel& model, const Corpus& corpus, const Corpus& valid) {
   MemoryForecast forecast;
-  forecast.text = kProgramBytes + corpus_bytes(corpus) + text_bytes(corpus, config);
+  forecast.validation = validation_bytes(model, valid);
+  forecast.text = kProgramBytes + held_text_bytes(model, corpus) +
+                  text_bytes(model, corpus, std::numeric_limits<double>::infinity());
   return forecast;
 }
+
+/// What an update takes in tensors, with all that is held meanwhile.
+struct Measured {
+  Index rows = 0;  // of its batch
+  double bytes = 0;
+};
 
 }  // namespace
 
@@ -59,54 +68,56 @@ std::optional<Index> parse_bytes(std::string_view text) {
   return static_cast<Index>(bytes);
 }
 
-Index peak_memory(TranslationModel& model, TrainingStep& step, const Corpus& corpus,
-                  const std::vector<std::vector<Index>>& batches) {
-  const Batch batch = make_batch(corpus, largest_batch(corpus, batches));
-  reset_peak_memory();
-  step.add_gradients(batch, 1 / static_cast<real>(batch.target_rows.rows()), 0, 0);
-  model.parameters().reset_gradients();
-  return memory_statistics().peak_bytes;
+Index tensors_within(const TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index budget) {
+  return static_cast<Index>(without_tensors(model, corpus, valid).room_for_work(budget));
 }
 
-Index tensors_within(const Corpus& corpus, const DataConfig& config, Index budget) {
-  return static_cast<Index>(without_tensors(corpus, config).room_for_work(budget));
-}
-
-Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, Index budget) {
+Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index budget) {
   const OneThread one_thread;
   const TrainingConfig& config = model.config().training;
   const Index parameters = model.parameters().values().size();
   TrainingStep step(model);
   const Tensor average = config.ema_decay > 0 ? Tensor::zeros({parameters}) : Tensor();
-  const auto measured = [&](Index batch_tokens) {
+  const auto tensors = static_cast<double>(tensors_within(model, corpus, valid, budget));
+  const auto measured = [&](Index batch_tokens) -> Measured {
+    const BatchPlan plan(corpus, batch_tokens, static_cast<std::uint64_t>(config.seed));
     // Blocks that the pool keeps may be larger than what is asked for next:
     // without them each measurement is like the first.
     release_unused_memory();
-    const BatchPlan plan(corpus, batch_tokens, static_cast<std::uint64_t>(config.seed));
-    return peak_memory(model, step, corpus, plan.epoch(0));
+    const auto held = static_cast<double>(memory_statistics().current_bytes);
+    const BatchSize largest = largest_batch(model, step, corpus, plan.epoch(0));
+    const double foreseen = held + forecast_update(model, step, largest).at(largest.rows());
+    release_unused_memory();
+    // The budget has room for what the pool will keep, and it keeps nothing yet: enough where the line says too little.
+    if (foreseen > 1.1 * tensors) return {largest.rows(), foreseen};
+    return {largest.rows(), held + update_peak(model, step, largest)};
   };
   const Index pairs = corpus.source.sentences();
   const Index all = corpus.source.rows.rows() + corpus.target.rows.rows() + 2 * pairs;  // as BatchPlan counts
   Index fits = 1, fails = std::min(all, kLargestInteger) + 1;
-  const Index least = measured(fits), tensors = tensors_within(corpus, model.config().data, budget);
-  if (least > tensors) {
-    MemoryForecast needed = without_tensors(corpus, model.config().data);
-    needed.state = least;
-    throw ConfigError(fmt::format(
-        "training.memory is {}; the program, the model, its optimizer and its longest pair alone take {}; allow "
-        "more, or lower model.d_model or data.max_length",
-        format_bytes(budget), format_bytes(needed.to_come())));
+  const Measured least = measured(fits);
+  if (least.bytes > tensors) {
+    MemoryForecast needed = without_tensors(model, corpus, valid);
+    needed.state = static_cast<Index>(least.bytes);
+    throw ConfigError(
+        fmt::format("training.memory is {}; the program, the text, the model, its optimizer and its longest pair alone "
+                    "take {}; allow more, or lower model.d_model or data.max_length",
+                    format_bytes(budget), format_bytes(needed.to_come())));
   }
-  Index probe = std::min<Index>(config.batch_tokens, fails - 1);
-  double per_token = 1;
+  constexpr Index kGrowth = 8;  // as far as forecast_update looks ahead
+  Index probe = std::min(2 * least.rows, fails - 1);
+  double row = 1;
   while (fails - fits > std::max<Index>(1, fits / 50)) {
-    const Index bytes = measured(probe);
-    if (bytes > least) per_token = static_cast<double>(bytes - least) / static_cast<double>(probe - 1);
-    (bytes <= tensors ? fits : fails) = probe;
-    // The memory is nearly a line, in steps of the pool's sizes: go where the line meets the budget, but on by a little at
-    // least, and where that leads beyond what has failed, into the middle.
-    const double guess = std::min(static_cast<double>(tensors - least) / per_token, static_cast<double>(fails));
-    probe = std::max(static_cast<Index>(guess), fits + fits / 25 + 1);
+    const Measured now = measured(probe);
+    if (now.rows > least.rows && now.bytes > least.bytes) {
+      row = (now.bytes - least.bytes) / static_cast<double>(now.rows - least.rows);
+    }
+    (now.bytes <= tensors ? fits : fails) = probe;
+    // The memory is nearly a line, in steps of the pool's sizes: go where the line meets the budget, but on by a little
+    // at least, and where that leads beyond what has failed, into the middle.
+    const double guess = static_cast<double>(least.rows) + (tensors - least.bytes) / row;
+    probe = std::max(static_cast<Index>(std::min(guess, static_cast<double>(std::min(fails, kGrowth * probe)))),
+                     fits + fits / 25 + 1);
     if (probe >= fails) probe = fits + (fails - fits) / 2;
   }
   release_unused_memory();

@@ -15,18 +15,13 @@ namespace weft {
 /// nothing if the text is not one.
 std::optional<Index> parse_bytes(std::string_view text);
 
-/// The tensor memory in bytes at the peak of an update on the largest of these
-/// batches, with all that is held meanwhile. The model's gradients are
-/// forgotten.
-Index peak_memory(TranslationModel& model, TrainingStep& step, const Corpus& corpus,
-                  const std::vector<std::vector<Index>>& batches);
-
-/// The tensor memory in bytes with which a process that trains on a text stays within `budget` bytes.
-Index tensors_within(const Corpus& corpus, const DataConfig& config, Index budget);
+/// The tensor memory in bytes with which the process stays within `budget` bytes when it trains that model on a text,
+/// with the validations of another.
+Index tensors_within(const TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index budget);
 
 /// The largest training.batch_tokens, to a fiftieth, with which the process stays within `budget` bytes in an update:
 /// parameters, gradients, optimizer, the moving average if there is one, activations, what the pool keeps, the training
 /// text and the program. Throws ConfigError if no batch does.
-Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, Index budget);
+Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index budget);
 
 }  // namespace weft

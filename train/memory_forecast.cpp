@@ -1,7 +1,11 @@
 #include "weft/train/memory_forecast.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "weft/core/memory.h"
 #include "weft/optim/optimizer.h"
@@ -45,19 +49,11 @@ Batch made_up_batch(const BatchSize& size) {
   return batch;
 }
 
-/// A batch of 1/divisor of the rows. Powers of two give blocks of the pool's same relative sizes.
+/// A batch of 1/divisor of the rows, rounded up, so that its sentences are no longer than those of the whole. Powers of
+/// two give blocks of the pool's same relative sizes.
 BatchSize divided(const BatchSize& size, Index divisor) {
-  const auto part = [&](Index n) { return std::max<Index>(1, n / divisor); };
-  const Index source = part(size.source_rows), target = part(size.target_rows);
-  return {std::min({part(size.sentences), source, target}), source, target};
-}
-
-/// The most that an update with such a batch takes beside what there is. The gradients are forgotten.
-double update_peak(TranslationModel& model, TrainingStep& step, const BatchSize& size) {
-  return peak_of([&] {
-    step.add_gradients(made_up_batch(size), 1 / static_cast<real>(size.target_rows), 0, 0);
-    model.parameters().reset_gradients();
-  });
+  const auto part = [&](Index n) { return (n + divisor - 1) / divisor; };
+  return {part(size.sentences), part(size.source_rows), part(size.target_rows)};
 }
 
 /// The line through two points of (rows, bytes), which falls nowhere.
@@ -67,16 +63,66 @@ MemoryLine line_through(Index rows1, double bytes1, Index rows2, double bytes2) 
   return {std::max(0.0, bytes1 - row * static_cast<double>(rows1)), row};
 }
 
+/// The line through an eighth and a quarter of a batch, where `peak` says what a batch takes.
+template <class Peak>
+MemoryLine line_of(const BatchSize& batch, Peak peak) {
+  const BatchSize small = divided(batch, 8), large = divided(batch, 4);
+  const double few = peak(small);
+  return line_through(small.rows(), few, large.rows(), peak(large));
+}
+
+/// That of these batches whose eighth takes most.
+template <class Peak>
+BatchSize largest_of(const Corpus& corpus, const std::vector<std::vector<Index>>& batches, Peak peak) {
+  BatchSize all, source, target;  // of most rows of both, of the source, of the target
+  for (const auto& sentences : batches) {
+    const BatchSize size = size_of(corpus, sentences);
+    const auto more = [&](Index BatchSize::*rows, const BatchSize& than) {
+      return std::pair(size.*rows, size.rows()) > std::pair(than.*rows, than.rows());
+    };
+    if (size.rows() > all.rows()) all = size;
+    if (more(&BatchSize::source_rows, source)) source = size;
+    if (more(&BatchSize::target_rows, target)) target = size;
+  }
+  if (source == all && target == all) return all;
+  BatchSize largest;
+  double most = -1;
+  for (const BatchSize& size : {all, source, target}) {
+    const double bytes = peak(divided(size, 8));
+    if (bytes > most) largest = size;
+    most = std::max(most, bytes);
+  }
+  return largest;
+}
+
 /// What the process has for so many bytes of tensors: these, and what the pool keeps.
 double with_kept(double tensors) {
   const auto most = static_cast<double>(most_reserved(static_cast<Index>(tensors)));
   return tensors + kKept * (most - tensors);
 }
 
-/// How many pairs of these are translated at validations.
-Index translated_pairs(const Corpus& valid, Index most) {
-  if (most == 0) return valid.size();
-  return std::lower_bound(valid.line.begin(), valid.line.end(), most) - valid.line.begin();
+/// The sources that are translated at validations. Those that the corpus lacks, for their targets may be too long for
+/// the model, or their own ends, are encoded as far as they go.
+EncodedText translated(const TranslationModel& model, const Corpus& valid, std::span<const std::string> lines) {
+  EncodedText text;
+  Index pair = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (pair < valid.size() && valid.line[static_cast<std::size_t>(pair)] == static_cast<Index>(i)) {
+      text.append(valid.source[pair++]);
+      continue;
+    }
+    std::vector<TokenId> ids = model.source_vocabulary().ids(model.source_tokenizer().split(lines[i]));
+    ids.resize(std::min(ids.size(), static_cast<std::size_t>(model.longest_sentence())));
+    text.append(ids);
+  }
+  return text;
+}
+
+/// As many tokens as a run trains on at most.
+double most_tokens(const TrainingConfig& training) {
+  if (training.minutes > 0) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(training.steps) * static_cast<double>(training.accumulate) *
+         static_cast<double>(training.batch_tokens);
 }
 
 /// The options of a validation's search.
@@ -87,6 +133,21 @@ SearchOptions greedy_options(const DecodingConfig& decoding) {
 }
 
 }  // namespace
+
+ResidentMemory settled_memory() {
+  release_unused_memory();
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
+  return resident_memory();
+}
+
+TranslationBytes validation_bytes(const TranslationModel& model, const Corpus& valid) {
+  const Index most = model.config().training.validation_sentences;
+  const Index pairs =
+      most == 0 ? valid.size() : std::lower_bound(valid.line.begin(), valid.line.end(), most) - valid.line.begin();
+  return translation_bytes(model, valid, pairs, make_metrics(kUsualMetrics), greedy_options(model.config().decoding));
+}
 
 Index MemoryForecast::to_come() const {
   return text + validation.bytes() + bytes_of(with_kept(static_cast<double>(state) + work())) - held;
@@ -104,16 +165,6 @@ Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimiz
   return buffers * parameters * static_cast<Index>(sizeof(real));
 }
 
-Index corpus_bytes(const Corpus& corpus) {
-  const auto tokens = static_cast<Index>(corpus.source.tokens.size() + corpus.target.tokens.size());
-  return tokens * static_cast<Index>(sizeof(TokenId)) + 3 * corpus.size() * static_cast<Index>(sizeof(Index));
-}
-
-Index text_bytes(const Corpus& train, const DataConfig& config) {
-  constexpr Index kPlanned = 2 * sizeof(Index);  // order and batches; the rest of planning is memory that is free again
-  return kPlanned * train.size() + (config.subword_sampling > 0 ? corpus_bytes(train) : 0);
-}
-
 BatchSize size_of(const Corpus& corpus, const std::vector<Index>& sentences) {
   BatchSize size{static_cast<Index>(sentences.size()), 0, 0};
   for (const Index sentence : sentences) {
@@ -123,77 +174,111 @@ BatchSize size_of(const Corpus& corpus, const std::vector<Index>& sentences) {
   return size;
 }
 
-const std::vector<Index>& largest_batch(const Corpus& corpus, const std::vector<std::vector<Index>>& batches) {
-  return *std::max_element(batches.begin(), batches.end(), [&](const auto& a, const auto& b) {
-    return size_of(corpus, a).rows() < size_of(corpus, b).rows();
-  });
+BatchSize largest_batch(TranslationModel& model, TrainingStep& step, const Corpus& corpus,
+                        const std::vector<std::vector<Index>>& batches) {
+  return largest_of(corpus, batches, [&](const BatchSize& size) { return update_peak(model, step, size); });
 }
 
 MemoryLine forecast_update(TranslationModel& model, TrainingStep& step, const BatchSize& batch) {
-  const BatchSize small = divided(batch, 8), large = divided(batch, 4);
-  const double few = update_peak(model, step, small);
-  return line_through(small.rows(), few, large.rows(), update_peak(model, step, large));
+  return line_of(batch, [&](const BatchSize& size) { return update_peak(model, step, size); });
 }
 
-DecodingForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines, Index count) {
-  if (count == 0) return {};
+double update_peak(TranslationModel& model, TrainingStep& step, const BatchSize& batch) {
+  return peak_of([&] {
+    step.add_gradients(made_up_batch(batch), 1 / static_cast<real>(batch.target_rows), 0, 0);
+    model.parameters().reset_gradients();
+  });
+}
+
+ValidationForecast forecast_loss(const TranslationModel& model, const Corpus& corpus, Index batch_tokens) {
+  if (corpus.size() == 0) return {};
+  const auto peak = [&](const BatchSize& size) {
+    const Batch batch = made_up_batch(size);
+    TokenStatistics statistics;
+    return peak_of([&] { batch_loss(model, batch, statistics); });
+  };
+  const BatchSize largest = largest_of(corpus, batches_by_length(corpus, batch_tokens), peak);
+  return {bytes_of(line_of(largest, peak).at(largest.rows())), largest.rows()};
+}
+
+ValidationForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines) {
+  const Index count = lines.sentences();
   const DecodingConfig& decoding = model.config().decoding;
   SearchOptions greedy = greedy_options(decoding);
   greedy.no_repeat_ngram = 0;
   const Index longest = model.transformer().options().max_length;
-  Index most = 0, rows = 0, length = 0, steps = 0;
+  BatchSize read, written;  // of most source rows, and of most target rows, which are those that may be written
   for (Index begin = 0; begin < count; begin += static_cast<Index>(kLinesAtOnce)) {
     EncodedText block;
     const Index end = std::min(count, begin + static_cast<Index>(kLinesAtOnce));
     for (Index i = begin; i < end; ++i) block.append(lines[i]);
     for (const auto& sentences : batches_by_length(block, decoding.batch_tokens)) {
-      Index tokens = 0, all = 0;
+      BatchSize size{static_cast<Index>(sentences.size()), 0, 0};
       for (const Index s : sentences) {
-        all += block.length(s);
-        tokens += length_limit(block.length(s), longest, greedy) + 1;
+        size.source_rows += block.length(s) + 1;
+        size.target_rows += length_limit(block.length(s), longest, greedy) + 1;
       }
-      if (tokens <= most) continue;
-      most = tokens;
-      rows = static_cast<Index>(sentences.size());
-      length = all / rows;
-      steps = (tokens + rows - 1) / rows - 1;
+      if (size.source_rows > read.source_rows) read = size;
+      if (size.target_rows > written.target_rows) written = size;
     }
   }
   const Transformer* const networks[] = {&model.transformer()};
-  greedy.min_length = greedy.max_length = std::max<Index>(steps, 1);
-  const auto peak = [&](Index sentences) {
-    return peak_of([&] {
-      search(networks, any_tokens(sentences * (length + 1)), equal_parts(sentences * (length + 1), sentences), greedy);
-    });
+  // A part of the sentences; where there are too few, a part of one.
+  const auto part_of = [](const BatchSize& size, Index divisor) -> BatchSize {
+    const Index sentences = std::max<Index>(1, size.sentences / divisor),
+                all = std::max(size.sentences, sentences * divisor);
+    const auto rows = [&](Index n) { return std::max(sentences, n * sentences / all); };
+    return {sentences, rows(size.source_rows), rows(size.target_rows)};
   };
-  const Index few = std::max<Index>(1, rows / 16);
-  const double least = peak(few);
-  return {bytes_of(line_through(few, least, 2 * few, peak(2 * few)).at(rows)), rows * (length + 1)};
+  const auto peak = [&](const BatchSize& size) {
+    greedy.min_length = greedy.max_length = std::max<Index>(1, (size.target_rows - 1) / size.sentences);
+    return peak_of(
+        [&] { search(networks, any_tokens(size.source_rows), equal_parts(size.source_rows, size.sentences), greedy); });
+  };
+  constexpr Index kSmall = 1024;  // rows: all of them take little time
+  ValidationForecast most;
+  for (const BatchSize& size : {written, read}) {
+    if (size.sentences == 0 || (most.rows > 0 && read == written)) continue;
+    const Index parts = size.rows() < kSmall ? 2 : 16;
+    const BatchSize small = part_of(size, parts), large = part_of(size, parts / 2);
+    const double few = peak(small);
+    const Index bytes =
+        bytes_of(line_through(small.source_rows, few, large.source_rows, peak(large)).at(size.source_rows));
+    if (bytes > most.bytes) most = {bytes, size.source_rows};
+  }
+  return most;
 }
 
 MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, const Corpus& valid,
-                               const MemoryRoom& room) {
+                               std::span<const std::string> valid_lines, const MemoryRoom& room) {
   const Config& config = model.config();
+  const TrainingConfig& training = config.training;
   const Index parameters = model.parameters().size();
   MemoryForecast forecast;
-  forecast.state = state_bytes(config.training, config.optimizer, parameters);
+  forecast.state = state_bytes(training, config.optimizer, parameters);
   forecast.held = 2 * parameters * static_cast<Index>(sizeof(real));
-  forecast.process = kProgramBytes + corpus_bytes(train);
-  forecast.text = text_bytes(train, config.data);
-  forecast.validation_lines = translated_pairs(valid, config.training.validation_sentences);
-  const auto batches =
-      BatchPlan(train, config.training.batch_tokens, static_cast<std::uint64_t>(config.training.seed)).epoch(0);
-  const BatchSize largest = size_of(train, largest_batch(train, batches));
-  forecast.largest_rows = largest.rows();
+  forecast.process = kProgramBytes + held_text_bytes(model, train);
+  forecast.text = text_bytes(model, train, most_tokens(training));
+  if (training.validation_sentences > 0) {
+    valid_lines =
+        valid_lines.first(std::min(valid_lines.size(), static_cast<std::size_t>(training.validation_sentences)));
+  }
+  forecast.validation_lines = static_cast<Index>(valid_lines.size());
+  const auto batches = BatchPlan(train, training.batch_tokens, static_cast<std::uint64_t>(training.seed)).epoch(0);
+  for (const auto& sentences : batches) {
+    forecast.largest_rows = std::max(forecast.largest_rows, size_of(train, sentences).rows());
+  }
   for (Index i = 0; i < train.size(); ++i) {
     forecast.longest_rows = std::max(forecast.longest_rows, train.source.length(i) + train.target.length(i) + 2);
   }
   if (forecast.room_for_work(room.bytes) <= 0) return forecast;
   TrainingStep step(model);
+  const BatchSize largest = largest_batch(model, step, train, batches);
+  forecast.largest_rows = largest.rows();
   forecast.update = forecast_update(model, step, largest);
-  forecast.decoding = forecast_decoding(model, valid.source, forecast.validation_lines);
-  forecast.validation = translation_bytes(model, valid, forecast.validation_lines, make_metrics(kUsualMetrics),
-                                          greedy_options(config.decoding));
+  forecast.loss = forecast_loss(model, valid, training.batch_tokens);
+  forecast.decoding = forecast_decoding(model, translated(model, valid, valid_lines));
+  forecast.validation = validation_bytes(model, valid);
   if (forecast.work() > forecast.room_for_work(room.bytes)) return forecast;
   const double exact = update_peak(model, step, largest);
   forecast.update = line_through(0, std::min(forecast.update.fixed, exact), largest.rows(), exact);

@@ -83,45 +83,61 @@ void require_room_for_model(TranslationModel& model, const Registry& registry, c
                   : "use a smaller vocabulary, smaller layers and fewer of them");
 }
 
-void require_room(const MemoryForecast& forecast, const Config& config, const MemoryRoom& room) {
+void require_room(const MemoryForecast& all, const Config& config, const MemoryRoom& room) {
   const TrainingConfig& training = config.training;
-  double work = forecast.room_for_work(room.bytes);
-  MemoryRoom least = room;
+  MemoryForecast forecast = all;
+  MemoryRoom least = room, limit = room;  // what is left, and what of it is said
   Index needed = forecast.to_come();
-  const double update = forecast.update.at(forecast.largest_rows),
-               decoding = static_cast<double>(forecast.decoding.bytes);
-  if (!training.memory.empty()) {  // the batch was chosen to fit into it
-    const Index budget = parse_bytes(training.memory).value();
-    const double allowed = forecast.room_for_work(budget - forecast.process - forecast.held);
-    if (decoding > allowed && decoding >= update && decoding <= work) {
-      work = allowed;
-      needed = forecast.process + forecast.held + forecast.to_come();
-      least = {budget, "allowed by training.memory"};
+  if (!training.memory.empty()) {
+    const Index budget = parse_bytes(training.memory).value(), taken = forecast.process + forecast.held;
+    MemoryForecast validation = forecast;
+    validation.update = {};  // the batch was chosen to fit into it
+    if (validation.to_come() > budget - taken && budget - taken < room.bytes) {
+      forecast = validation;
+      least.bytes = budget - taken;
+      limit = {budget, "allowed by training.memory"};
+      needed = taken + forecast.to_come();
     }
   }
-  if (const double lines = fitting_lines(forecast, room.bytes);
+  const double work = forecast.room_for_work(least.bytes), update = forecast.update.at(forecast.largest_rows),
+               loss = static_cast<double>(forecast.loss.bytes), decoding = static_cast<double>(forecast.decoding.bytes);
+  if (const double lines = fitting_lines(forecast, least.bytes);
       lines < static_cast<double>(forecast.validation_lines)) {
     refuse(fmt::format("a run that translates {} lines at a validation", format_count(forecast.validation_lines)),
-           forecast.to_come(), room,
+           needed, limit,
            fmt::format("lower training.validation_sentences from {} to {}", forecast.validation_lines,
                        rounded_down(lines)));
   }
   const auto scaled = [](Index value, double share) { return rounded_down(static_cast<double>(value) * share); };
+  // A pair or line that is longer than a batch fits into no other model.
+  const auto refuse_validation = [&](const std::string& what, const ValidationForecast& batch, const char* key,
+                                     Index batch_tokens) {
+    const double share = work / static_cast<double>(batch.bytes);
+    if (batch.rows <= batch_tokens) {
+      refuse(what, needed, limit, fmt::format("lower {} from {} to {}", key, batch_tokens, scaled(batch.rows, share)));
+    }
+    const Index length = config.model.max_length;
+    refuse(what, needed, limit,
+           fmt::format("its longest line has {} tokens; leave it out or lower model.max_length from {} to {}",
+                       batch.rows, length, scaled(std::min(length, batch.rows), share / 2)));
+  };
+  if (loss > work && loss >= std::max(update, decoding)) {
+    refuse_validation("the loss of a validation", forecast.loss, "training.batch_tokens", training.batch_tokens);
+  }
   if (decoding > work && decoding >= update) {
-    refuse("translating at a validation", needed, least,
-           fmt::format("lower decoding.batch_tokens from {} to {}", config.decoding.batch_tokens,
-                       scaled(std::min(config.decoding.batch_tokens, forecast.decoding.rows), work / decoding)));
+    refuse_validation("translating at a validation", forecast.decoding, "decoding.batch_tokens",
+                      config.decoding.batch_tokens);
   }
   if (work > 0 && update <= work) return;  // without room for the state, no update was measured
   const double rows = (work - forecast.update.fixed) / std::max(forecast.update.row, 1.0);
   const std::string what = fmt::format("an update of {} tokens", format_count(forecast.largest_rows));
   if (rows >= static_cast<double>(forecast.longest_rows)) {
-    refuse(what, needed, least,
+    refuse(what, needed, limit,
            fmt::format("lower training.batch_tokens from {} to {}", training.batch_tokens,
                        scaled(std::min(training.batch_tokens, forecast.largest_rows),
                               rows / static_cast<double>(forecast.largest_rows))));
   }
-  refuse(what, needed, least,
+  refuse(what, needed, limit,
          rows < 64 ? fmt::format("lower model.d_model from {} or the number of layers", config.model.d_model)
                    : fmt::format("its longest pair has {} tokens; lower data.max_length from {} to {}",
                                  forecast.longest_rows, config.data.max_length,

@@ -1,0 +1,107 @@
+// The forecast of memory where lengths differ much: long sources beside short targets, long lines of a validation, and
+// subwords that are drawn.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "memory_peak.h"
+#include "subword_text.h"
+#include "tiny_run.h"
+#include "weft/train/epoch_encoder.h"
+#include "weft/train/memory_forecast.h"
+#include "weft/train/translate.h"
+
+using namespace weft;
+
+namespace {
+
+/// Lines of so many times "a", in turn.
+std::vector<std::string> lines_of_lengths(Index count, const std::vector<Index>& lengths) {
+  std::vector<std::string> lines;
+  for (Index i = 0; i < count; ++i) {
+    lines.emplace_back();
+    for (Index n = lengths[static_cast<std::size_t>(i) % lengths.size()]; n > 0; --n) lines.back() += "a ";
+  }
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("the batch that takes most is found where sources and targets are of different lengths") {
+  for (const std::vector<std::string>& layers :
+       {std::vector<std::string>{"model.encoder_layers=1", "model.decoder_layers=6"},
+        {"model.encoder_layers=6", "model.decoder_layers=1"}}) {
+    for (const Index uneven : {1, 30}) {
+      CAPTURE(layers);
+      CAPTURE(uneven);
+      std::vector<std::string> all{"model.max_length=64", "data.max_length=60", "training.batch_tokens=2000"};
+      all.insert(all.end(), layers.begin(), layers.end());
+      const auto model = tiny_model(tiny_config(all));
+      const ParallelText text{lines_of_lengths(400, {50, 1, 20}), lines_of_lengths(400, {uneven, 49, 20})};
+      const Corpus train = tiny_data(*model, text, text).train;
+      TrainingStep step(*model);
+      const auto batches = BatchPlan(train, 2000, 1).epoch(0);
+      const BatchSize largest = largest_batch(*model, step, train, batches);
+      const Index before = memory_statistics().current_bytes;
+      const double taken = static_cast<double>(peak_memory(*model, step, train, batches) - before);
+      const double forecast = forecast_update(*model, step, largest).at(largest.rows());
+      CHECK(forecast > 0.85 * taken);
+      CHECK(forecast < 1.15 * taken);
+    }
+  }
+}
+
+TEST_CASE(
+    "long lines of a validation are in its forecast: of its loss, and where it leaves them out, of translations") {
+  for (const Index longest : {500, 200}) {
+    CAPTURE(longest);
+    const auto model = tiny_model(
+        tiny_config({"model.max_length=" + std::to_string(longest), "data.max_length=30", "training.batch_tokens=50",
+                     "decoding.max_length=3", "model.d_feed_forward=256", "model.dropout=0"}));
+    const ParallelText valid{lines_of_lengths(20, {400, 3, 4, 3, 2}), lines_of_lengths(20, {390, 3, 4, 3, 2})};
+    const Corpus corpus = encode_text(*model, valid, longest - 1, "valid").corpus;
+    const Corpus train = encode_text(*model, letters(300, 5, 1, 20), 30, "train").corpus;
+    CHECK(corpus.size() == (longest == 500 ? 20 : 16));
+    const auto forecast = forecast_memory(*model, train, corpus, valid.source, {1 << 30, ""});
+    const Index before = memory_statistics().current_bytes;
+    reset_peak_memory();
+    evaluate_loss(*model, corpus, 50);
+    const double loss = static_cast<double>(memory_statistics().peak_bytes - before);
+    reset_peak_memory();
+    SearchOptions greedy = search_options(model->config().decoding);
+    greedy.beam = 1;
+    translate(*model, valid.source, greedy, model->config().decoding.batch_tokens);
+    const double translations = static_cast<double>(memory_statistics().peak_bytes - before);
+    const double foreseen = static_cast<double>(std::max(forecast.loss.bytes, forecast.decoding.bytes));
+    CHECK(foreseen > 0.85 * std::max(loss, translations));
+    CHECK(foreseen < 1.25 * std::max(loss, translations));
+    CHECK(forecast.work() >= foreseen);
+  }
+}
+
+TEST_CASE("subwords that are drawn for an epoch are foreseen, and their room does not double as it grows") {
+  const ParallelText text = syllables(6000, 21);
+  const Config config = tiny_config({"data.tokenizer=bpe", "data.max_vocabulary=120", "data.max_length=60",
+                                     "model.max_length=61", "data.subword_sampling=0.9"});
+  Vocabularies vocabularies = build_vocabularies(config.data, syllables(200, 21));
+  const TranslationModel model(config, std::move(vocabularies.source), std::move(vocabularies.target),
+                               standard_layers());
+  const Corpus plain = encode_text(model, text, 60, "text").corpus;
+  const Corpus drawn = EpochEncoder(model, text, plain.line, 60)(0);
+  const auto fixed = static_cast<double>(corpus_bytes(plain)), bytes = static_cast<double>(corpus_bytes(drawn)),
+             plan = static_cast<double>(16 * plain.size());
+  CHECK(bytes > 1.3 * fixed);
+  const auto tokens = static_cast<double>(drawn.source.tokens.size() + drawn.target.tokens.size());
+  CHECK(static_cast<double>(drawn.source.tokens.capacity() + drawn.target.tokens.capacity()) < 1.1 * tokens);
+  const double once = static_cast<double>(text_bytes(model, plain, 0.9 * tokens)) - plan,
+               again = static_cast<double>(text_bytes(model, plain, 1.2 * tokens)) - plan;
+  CHECK(once == doctest::Approx(bytes).epsilon(0.05));
+  CHECK(again == doctest::Approx(2 * bytes - fixed).epsilon(0.05));  // the text itself is gone
+  double lines = 0;
+  for (const auto* side : {&text.source, &text.target}) {
+    for (const std::string& line : *side) lines += static_cast<double>(line.size() + sizeof(std::string) + 16);
+  }
+  CHECK(static_cast<double>(held_text_bytes(model, plain)) == doctest::Approx(fixed + lines).epsilon(0.05));
+}
