@@ -242,6 +242,7 @@ TEST_CASE("a link that leads to nothing is called that, and not a missing file")
     check_refused({"train", "tiny.json", "--run", "new", "--set", std::string(key) + "=lost"}, {lost_file});
   }
   check_refused({"train", "lost"}, {lost_file});
+  check_refused({"train", "tiny.json", "--run", "lost"}, {lost_file});
   check_refused({"score", best, "--source", "lost", "--target", "test.trg"}, {lost_file});
   check_refused({"evaluate", best, "--source", "lost", "--reference", "test.trg"}, {lost_file});
   check_refused({"score-text", "--hypothesis", "lost", "--reference", "test.trg"}, {lost_file});

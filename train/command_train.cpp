@@ -227,7 +227,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   progress.finish();
   if (end == TrainingEnd::kStopped) {
     progress.line(fmt::format("stopped after step {}, saved in {}; the same command goes on: {}", trainer.state().step,
-                              last.string(), same_command(arguments)));
+                              show_controls(last.string()), same_command(arguments)));
     if (progress.error() != 0) warn(lost_lines(progress, "what was trained is saved"));
     return 128 + stop_signal;
   }
@@ -237,8 +237,9 @@ int train(const Arguments& arguments, const Registry& registry) {
     progress.line(fmt::format("ended at step {}{}", trainer.state().step, why));
   }
   progress.line(fmt::format("done in {}; best checkpoint: {} (step {}, {} {:.4g})",
-                            format_duration(trainer.elapsed_seconds()), best.string(), trainer.state().best_step,
-                            config.training.best_metric, best_score(trainer.state(), config.training.best_metric)));
+                            format_duration(trainer.elapsed_seconds()), show_controls(best.string()),
+                            trainer.state().best_step, config.training.best_metric,
+                            best_score(trainer.state(), config.training.best_metric)));
   progress.line(fmt::format("next: {0} evaluate {1}, or: {0} translate {1}", program_name(), shell_path(best)));
   return finished(progress);
 }

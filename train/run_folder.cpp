@@ -58,6 +58,7 @@ std::optional<Config> written_config(const fs::path& path) {
 }  // namespace
 
 void make_run_folder(const fs::path& folder) {
+  (void)is_there(folder);  // throws for a link that leads to nothing
   std::error_code error;
   fs::create_directories(folder, error);
   if (error || ::access(folder.c_str(), W_OK | X_OK) != 0) {
