@@ -184,7 +184,10 @@ void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> 
   const Temporary temporary(beside);
   Descriptor file(temporary.file());
   if (file.get() < 0) fail_writing(path, "open", errno);
-  if (replaces) ::fchmod(file.get(), before.st_mode & 0777);  // one that was kept from others' eyes stays so
+  if (replaces) {  // one that was kept from others' eyes stays so, and its owner's, as far as that is allowed
+    if (::fchown(file.get(), before.st_uid, before.st_gid) != 0) errno = 0;
+    ::fchmod(file.get(), before.st_mode & 0777);
+  }
 
   FileWriter writer(path, file.get());
   write(writer);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -169,6 +170,12 @@ TEST_CASE("a file that is replaced keeps its permissions") {
   fs::permissions(sandbox / "a", fs::perms::owner_read | fs::perms::owner_write);
   write_file(sandbox / "a", "new");
   CHECK(fs::status(sandbox / "a").permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+  if (::chown((sandbox / "a").c_str(), 1234, 1234) != 0) return;  // only root may give files away
+  write_file(sandbox / "a", "newer");
+  struct stat status {};
+  REQUIRE(::stat((sandbox / "a").c_str(), &status) == 0);
+  CHECK(status.st_uid == 1234);
+  CHECK((status.st_mode & 0777) == 0600);
 }
 
 TEST_CASE("remove_leftovers leaves other files alone") {

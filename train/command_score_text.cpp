@@ -109,7 +109,7 @@ std::string sentences_to_text(const std::vector<Scores>& all) {
 std::string to_text(const std::vector<NamedText>& hypotheses, const std::vector<Scores>& all) {
   std::string text;
   for (std::size_t h = 0; h < hypotheses.size(); ++h) {
-    if (hypotheses.size() > 1) text += fmt::format("{}{}\n", h > 0 ? "\n" : "", hypotheses[h].name);
+    if (hypotheses.size() > 1) text += fmt::format("{}{}\n", h > 0 ? "\n" : "", show_controls(hypotheses[h].name));
     for (const Scores& scores : all) {
       text += format_score(scores.metric, scores.counts[h].sums(), scores.signature) + "\n";
     }
@@ -122,7 +122,7 @@ std::string to_text(const std::vector<NamedText>& hypotheses, const std::vector<
       const std::string p_value = result.p_value
                                       ? fmt::format("{:.4f}{}", *result.p_value, *result.p_value < 0.05 ? " *" : "  ")
                                       : "baseline  ";
-      table.push_back({scores.metric.name(), hypotheses[h].name, fmt::format("{:.2f}", result.score),
+      table.push_back({scores.metric.name(), show_controls(hypotheses[h].name), fmt::format("{:.2f}", result.score),
                        fmt::format("{:.2f} ± {:.2f}", result.mean, result.half_width), p_value});
     }
   }
