@@ -9,6 +9,7 @@
 #include "memory_peak.h"
 #include "subword_text.h"
 #include "tiny_run.h"
+#include "weft/core/random.h"
 #include "weft/train/epoch_encoder.h"
 #include "weft/train/memory_forecast.h"
 #include "weft/train/translate.h"
@@ -29,6 +30,41 @@ std::vector<std::string> lines_of_lengths(Index count, const std::vector<Index>&
 
 }  // namespace
 
+TEST_CASE("of sizes of batches the outermost are few, and one of them takes most, whatever rows take") {
+  Random random(5, random_site("sizes"));
+  std::vector<BatchSize> sizes;
+  for (Index i = 0; i < 1000; ++i) {  // as batches are: nearly full, or the last of an epoch
+    const Index rows = 3900 + random.below(100), source = random.below(rows);
+    sizes.push_back({1, source, rows - source});
+  }
+  sizes.push_back({1, 10, 10});
+  const std::vector<BatchSize> corners = outermost(sizes);
+  CHECK(corners.size() > 2);
+  CHECK(corners.size() < 20);
+  for (Index trial = 0; trial < 200; ++trial) {
+    double rates[3][2];
+    for (auto& moment : rates) moment[0] = random.uniform(), moment[1] = random.uniform();
+    const auto taken = [&](const BatchSize& size) {
+      double most = 0;
+      for (const auto& moment : rates) {
+        most = std::max(most, moment[0] * static_cast<double>(size.source_rows) +
+                                  moment[1] * static_cast<double>(size.target_rows));
+      }
+      return most;
+    };
+    const auto most_of = [&](const std::vector<BatchSize>& some) {
+      double most = 0;
+      for (const BatchSize& size : some) most = std::max(most, taken(size));
+      return most;
+    };
+    CHECK(most_of(corners) == doctest::Approx(most_of(sizes)));
+  }
+  // One that has neither the most rows nor the most of a side.
+  CHECK(outermost({{1, 1000, 10}, {1, 800, 150}, {1, 10, 200}, {1, 500, 160}, {1, 10, 100}}) ==
+        std::vector<BatchSize>{{1, 1000, 10}, {1, 800, 150}, {1, 10, 200}});
+  CHECK(outermost({}).empty());
+}
+
 TEST_CASE("the batch that takes most is found where sources and targets are of different lengths") {
   for (const std::vector<std::string>& layers :
        {std::vector<std::string>{"model.encoder_layers=1", "model.decoder_layers=6"},
@@ -43,7 +79,7 @@ TEST_CASE("the batch that takes most is found where sources and targets are of d
       const Corpus train = tiny_data(*model, text, text).train;
       TrainingStep step(*model);
       const auto batches = BatchPlan(train, 2000, 1).epoch(0);
-      const BatchSize largest = largest_batch(*model, step, train, batches);
+      const BatchSize largest = largest_batch(*model, step, training_batches(*model, train, 2000));
       const Index before = memory_statistics().current_bytes;
       const double taken = static_cast<double>(peak_memory(*model, step, train, batches) - before);
       const double forecast = forecast_update(*model, step, largest).at(largest.rows());
@@ -78,6 +114,30 @@ TEST_CASE(
     CHECK(foreseen > 0.85 * std::max(loss, translations));
     CHECK(foreseen < 1.25 * std::max(loss, translations));
     CHECK(forecast.work() >= foreseen);
+  }
+}
+
+TEST_CASE("the batch of a text that is smaller than one, and of long pairs, is foreseen with subwords drawn") {
+  const ParallelText text = syllables(200, 21);
+  for (const std::string tokens : {"100000", "40"}) {
+    CAPTURE(tokens);
+    const Config config =
+        tiny_config({"data.tokenizer=bpe", "data.max_vocabulary=120", "data.max_length=60", "model.max_length=61",
+                     "data.subword_sampling=0.9", "training.batch_tokens=" + tokens});
+    Vocabularies vocabularies = build_vocabularies(config.data, text);
+    TranslationModel model(config, std::move(vocabularies.source), std::move(vocabularies.target), standard_layers());
+    const Corpus plain = encode_text(model, text, 60, "text").corpus;
+    const auto rows = [&](const Corpus& corpus) {
+      Index most = 0;
+      for (const auto& sentences : BatchPlan(corpus, config.training.batch_tokens, 1).epoch(0)) {
+        most = std::max(most, size_of(corpus, sentences).rows());
+      }
+      return static_cast<double>(most);
+    };
+    const double drawn = rows(EpochEncoder(model, text, plain.line, 60)(0));
+    CHECK(drawn > 1.3 * rows(plain));
+    const auto foreseen = forecast_memory(model, plain, plain, text.source, {1 << 30, ""}).largest_rows;
+    CHECK(static_cast<double>(foreseen) == doctest::Approx(drawn).epsilon(0.05));
   }
 }
 

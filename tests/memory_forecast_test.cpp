@@ -52,7 +52,9 @@ TEST_CASE("the memory of an update, from a part of its batch, is within 15 % of 
     Subject subject(all);
     TrainingStep step(*subject.model);
     const auto batches = BatchPlan(subject.data.train, subject.model->config().training.batch_tokens, 1).epoch(0);
-    const BatchSize largest = largest_batch(*subject.model, step, subject.data.train, batches);
+    const BatchSize largest = largest_batch(
+        *subject.model, step,
+        training_batches(*subject.model, subject.data.train, subject.model->config().training.batch_tokens));
     CHECK(largest.rows() <= subject.model->config().training.batch_tokens);
     const Index before = memory_statistics().current_bytes;
     const double taken = static_cast<double>(peak_memory(*subject.model, step, subject.data.train, batches) - before);

@@ -80,12 +80,12 @@ Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const C
   const Tensor average = config.ema_decay > 0 ? Tensor::zeros({parameters}) : Tensor();
   const auto tensors = static_cast<double>(tensors_within(model, corpus, valid, budget));
   const auto measured = [&](Index batch_tokens) -> Measured {
-    const BatchPlan plan(corpus, batch_tokens, static_cast<std::uint64_t>(config.seed));
+    const std::vector<BatchSize> batches = training_batches(model, corpus, batch_tokens);
     // Blocks that the pool keeps may be larger than what is asked for next:
     // without them each measurement is like the first.
     release_unused_memory();
     const auto held = static_cast<double>(memory_statistics().current_bytes);
-    const BatchSize largest = largest_batch(model, step, corpus, plan.epoch(0));
+    const BatchSize largest = largest_batch(model, step, batches);
     const double foreseen = held + forecast_update(model, step, largest).at(largest.rows());
     release_unused_memory();
     // The budget has room for what the pool will keep, and it keeps nothing yet: enough where the line says too little.

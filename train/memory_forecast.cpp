@@ -10,6 +10,7 @@
 #include "weft/core/memory.h"
 #include "weft/optim/optimizer.h"
 #include "weft/train/decode_rules.h"
+#include "weft/train/drawn_sample.h"
 #include "weft/train/search.h"
 #include "weft/train/translate.h"
 
@@ -71,28 +72,22 @@ MemoryLine line_of(const BatchSize& batch, Peak peak) {
   return line_through(small.rows(), few, large.rows(), peak(large));
 }
 
-/// That of these batches whose eighth takes most.
+/// That of these sizes whose eighth takes most.
 template <class Peak>
-BatchSize largest_of(const Corpus& corpus, const std::vector<std::vector<Index>>& batches, Peak peak) {
-  BatchSize all, source, target;  // of most rows of both, of the source, of the target
-  for (const auto& sentences : batches) {
-    const BatchSize size = size_of(corpus, sentences);
-    const auto more = [&](Index BatchSize::*rows, const BatchSize& than) {
-      return std::pair(size.*rows, size.rows()) > std::pair(than.*rows, than.rows());
-    };
-    if (size.rows() > all.rows()) all = size;
-    if (more(&BatchSize::source_rows, source)) source = size;
-    if (more(&BatchSize::target_rows, target)) target = size;
-  }
-  if (source == all && target == all) return all;
+BatchSize largest_of(const std::vector<BatchSize>& sizes, Peak peak) {
+  if (sizes.size() == 1) return sizes.front();
   BatchSize largest;
   double most = -1;
-  for (const BatchSize& size : {all, source, target}) {
+  for (const BatchSize& size : sizes) {
     const double bytes = peak(divided(size, 8));
     if (bytes > most) largest = size;
     most = std::max(most, bytes);
   }
   return largest;
+}
+
+void append_sizes(const Corpus& corpus, const std::vector<std::vector<Index>>& batches, std::vector<BatchSize>& sizes) {
+  for (const auto& sentences : batches) sizes.push_back(size_of(corpus, sentences));
 }
 
 /// What the process has for so many bytes of tensors: these, and what the pool keeps.
@@ -165,18 +160,23 @@ Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimiz
   return buffers * parameters * static_cast<Index>(sizeof(real));
 }
 
-BatchSize size_of(const Corpus& corpus, const std::vector<Index>& sentences) {
-  BatchSize size{static_cast<Index>(sentences.size()), 0, 0};
-  for (const Index sentence : sentences) {
-    size.source_rows += corpus.source.length(sentence) + 1;
-    size.target_rows += corpus.target.length(sentence) + 1;
+std::vector<BatchSize> training_batches(const TranslationModel& model, const Corpus& train, Index batch_tokens) {
+  const Config& config = model.config();
+  std::vector<BatchSize> sizes;
+  const auto append_planned = [&](const Corpus& corpus) {
+    const BatchPlan plan(corpus, batch_tokens, static_cast<std::uint64_t>(config.training.seed));
+    append_sizes(corpus, plan.epoch(0), sizes);
+  };
+  append_planned(train);
+  constexpr double kBatches = 4;
+  if (config.data.subword_sampling > 0) {
+    append_planned(draw_sample(model, train, kBatches * static_cast<double>(batch_tokens)).drawn);
   }
-  return size;
+  return outermost(std::move(sizes));
 }
 
-BatchSize largest_batch(TranslationModel& model, TrainingStep& step, const Corpus& corpus,
-                        const std::vector<std::vector<Index>>& batches) {
-  return largest_of(corpus, batches, [&](const BatchSize& size) { return update_peak(model, step, size); });
+BatchSize largest_batch(TranslationModel& model, TrainingStep& step, const std::vector<BatchSize>& sizes) {
+  return largest_of(sizes, [&](const BatchSize& size) { return update_peak(model, step, size); });
 }
 
 MemoryLine forecast_update(TranslationModel& model, TrainingStep& step, const BatchSize& batch) {
@@ -197,7 +197,9 @@ ValidationForecast forecast_loss(const TranslationModel& model, const Corpus& co
     TokenStatistics statistics;
     return peak_of([&] { batch_loss(model, batch, statistics); });
   };
-  const BatchSize largest = largest_of(corpus, batches_by_length(corpus, batch_tokens), peak);
+  std::vector<BatchSize> sizes;
+  append_sizes(corpus, batches_by_length(corpus, batch_tokens), sizes);
+  const BatchSize largest = largest_of(outermost(std::move(sizes)), peak);
   return {bytes_of(line_of(largest, peak).at(largest.rows())), largest.rows()};
 }
 
@@ -207,7 +209,7 @@ ValidationForecast forecast_decoding(const TranslationModel& model, const Encode
   SearchOptions greedy = greedy_options(decoding);
   greedy.no_repeat_ngram = 0;
   const Index longest = model.transformer().options().max_length;
-  BatchSize read, written;  // of most source rows, and of most target rows, which are those that may be written
+  std::vector<BatchSize> sizes;  // target rows are those that may be written
   for (Index begin = 0; begin < count; begin += static_cast<Index>(kLinesAtOnce)) {
     EncodedText block;
     const Index end = std::min(count, begin + static_cast<Index>(kLinesAtOnce));
@@ -218,8 +220,7 @@ ValidationForecast forecast_decoding(const TranslationModel& model, const Encode
         size.source_rows += block.length(s) + 1;
         size.target_rows += length_limit(block.length(s), longest, greedy) + 1;
       }
-      if (size.source_rows > read.source_rows) read = size;
-      if (size.target_rows > written.target_rows) written = size;
+      sizes.push_back(size);
     }
   }
   const Transformer* const networks[] = {&model.transformer()};
@@ -237,8 +238,7 @@ ValidationForecast forecast_decoding(const TranslationModel& model, const Encode
   };
   constexpr Index kSmall = 1024;  // rows: all of them take little time
   ValidationForecast most;
-  for (const BatchSize& size : {written, read}) {
-    if (size.sentences == 0 || (most.rows > 0 && read == written)) continue;
+  for (const BatchSize& size : outermost(std::move(sizes))) {
     const Index parts = size.rows() < kSmall ? 2 : 16;
     const BatchSize small = part_of(size, parts), large = part_of(size, parts / 2);
     const double few = peak(small);
@@ -264,16 +264,14 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
         valid_lines.first(std::min(valid_lines.size(), static_cast<std::size_t>(training.validation_sentences)));
   }
   forecast.validation_lines = static_cast<Index>(valid_lines.size());
-  const auto batches = BatchPlan(train, training.batch_tokens, static_cast<std::uint64_t>(training.seed)).epoch(0);
-  for (const auto& sentences : batches) {
-    forecast.largest_rows = std::max(forecast.largest_rows, size_of(train, sentences).rows());
-  }
+  const std::vector<BatchSize> batches = training_batches(model, train, training.batch_tokens);
+  for (const BatchSize& size : batches) forecast.largest_rows = std::max(forecast.largest_rows, size.rows());
   for (Index i = 0; i < train.size(); ++i) {
     forecast.longest_rows = std::max(forecast.longest_rows, train.source.length(i) + train.target.length(i) + 2);
   }
   if (forecast.room_for_work(room.bytes) <= 0) return forecast;
   TrainingStep step(model);
-  const BatchSize largest = largest_batch(model, step, train, batches);
+  const BatchSize largest = largest_batch(model, step, batches);
   forecast.largest_rows = largest.rows();
   forecast.update = forecast_update(model, step, largest);
   forecast.loss = forecast_loss(model, valid, training.batch_tokens);

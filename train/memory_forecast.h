@@ -10,6 +10,7 @@
 #include <string>
 
 #include "weft/core/machine_memory.h"
+#include "weft/train/batch_size.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/memory_text.h"
 #include "weft/train/training_step.h"
@@ -18,14 +19,6 @@ namespace weft {
 
 /// What the process takes beside tensors and the training text: the program, its libraries and buffers. Measured.
 inline constexpr Index kProgramBytes = Index{32} << 20;
-
-/// How large a batch is, as far as memory goes.
-struct BatchSize {
-  Index sentences = 0, source_rows = 0, target_rows = 0;
-
-  Index rows() const { return source_rows + target_rows; }
-  bool operator==(const BatchSize&) const = default;
-};
 
 /// Memory in bytes as a line over the rows of a batch, source and target together.
 struct MemoryLine {
@@ -66,14 +59,14 @@ struct MemoryForecast {
 /// What parameters, gradients, optimizer and moving average of a model take, by arithmetic.
 Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimizer, Index parameters);
 
-/// The size of a batch of these sentences.
-BatchSize size_of(const Corpus& corpus, const std::vector<Index>& sentences);
+/// The sizes of a run's batches among which is the one whose update takes most: outermost() of those of the first epoch.
+/// With data.subword_sampling these are the batches of the text as it is and those of a sample of pairs, of which there
+/// are enough for several batches, with subwords drawn.
+std::vector<BatchSize> training_batches(const TranslationModel& model, const Corpus& train, Index batch_tokens);
 
-/// The size of that of these batches, of which there is at least one, whose update takes most: rows of the source pass
-/// through other layers than those of the target, so an eighth is run of the batch of most rows, of that of most source
-/// rows, and of that of most target rows. The model's gradients are forgotten.
-BatchSize largest_batch(TranslationModel& model, TrainingStep& step, const Corpus& corpus,
-                        const std::vector<std::vector<Index>>& batches);
+/// That of these sizes, of which there is at least one, whose update takes most, by an eighth of each. The model's
+/// gradients are forgotten.
+BatchSize largest_batch(TranslationModel& model, TrainingStep& step, const std::vector<BatchSize>& sizes);
 
 /// What an update takes at its peak beside what there is, from an eighth and a quarter of a batch of that size. The
 /// model's gradients are forgotten.
@@ -91,8 +84,8 @@ TranslationBytes validation_bytes(const TranslationModel& model, const Corpus& v
 ValidationForecast forecast_loss(const TranslationModel& model, const Corpus& corpus, Index batch_tokens);
 
 /// What the greedy translation of lines takes, kLinesAtOnce at a time, by a model that ends no sentence by itself: from
-/// a sixteenth and an eighth of the batch of most source tokens, and of that for which most tokens are written, or from
-/// the whole of a small one. The model's parameters must be allocated.
+/// a sixteenth and an eighth of each of their outermost() batches, by what is read and what is written, or from the whole
+/// of small ones. The model's parameters must be allocated.
 ValidationForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines);
 
 /// What a run will take: the largest batch of its first epoch, and the losses and translations of its validations. If
