@@ -41,6 +41,15 @@ TEST_CASE("durations") {
   CHECK(format_duration(std::numeric_limits<double>::infinity()) == "?");
 }
 
+TEST_CASE("perplexities") {
+  CHECK(format_perplexity(12.34567) == "12.346");
+  CHECK(format_perplexity(12.34567, 6) == "12.345670");
+  CHECK(format_perplexity(999999) == "999999.000");
+  CHECK(format_perplexity(2.19e50) == "2.19e+50");
+  CHECK(format_perplexity(std::numeric_limits<double>::infinity()) == "inf");
+  CHECK(format_perplexity(-std::nan("")) == "nan");
+}
+
 TEST_CASE("width of text, and clipping to it") {
   CHECK(display_width("") == 0);
   CHECK(display_width("café") == 4);

@@ -202,7 +202,7 @@ std::string to_text(const std::vector<Row>& rows) {
   table.front().push_back("time");
   for (const Row& row : rows) {
     table.push_back({show_controls(row.checkpoint), format_count(row.sentences), fmt::format("{:.4f}", row.loss.loss),
-                     fmt::format("{:.3f}", row.loss.perplexity), percent(row.loss.token_accuracy),
+                     format_perplexity(row.loss.perplexity), percent(row.loss.token_accuracy),
                      percent(share_of(row.result.exact))});
     for (std::size_t m = 0; m < row.metrics.size(); ++m) {
       table.back().push_back(fmt::format("{:.2f}", row.metrics[m]->score(row.result.counts[m].sums())));

@@ -61,7 +61,7 @@ std::string to_text(TranslationModel& model, const TrainingState& state) {
   std::vector<std::vector<std::string>> history{
       {"step", "loss", "perplexity", "token accuracy", "exact match", "BLEU", "chrF", ""}};
   for (const ValidationEntry& v : state.validations) {
-    history.push_back({format_count(v.step), fmt::format("{:.4f}", v.loss), fmt::format("{:.3f}", v.perplexity),
+    history.push_back({format_count(v.step), fmt::format("{:.4f}", v.loss), format_perplexity(v.perplexity),
                        fmt::format("{:.2f} %", 100 * v.token_accuracy), fmt::format("{:.2f} %", 100 * v.exact_match),
                        fmt::format("{:.2f}", v.bleu), fmt::format("{:.2f}", v.chrf),
                        v.step == state.best_step ? "best" : ""});

@@ -10,6 +10,7 @@
 #include "weft/train/output_file.h"
 #include "weft/train/run_files.h"
 #include "weft/train/score.h"
+#include "weft/train/text_format.h"
 
 namespace weft {
 namespace {
@@ -40,8 +41,9 @@ std::string json_of(const ScoredPair& pair, Index line) {
 }
 
 std::string summary_text(const ScoreSummary& summary) {
-  return fmt::format("{} pairs scored, {} skipped; {} tokens, log-probability {:.6f}, perplexity {:.6f}\n",
-                     summary.pairs, summary.skipped, summary.tokens, summary.log_probability, summary.perplexity());
+  return fmt::format("{} pairs scored, {} skipped; {} tokens, log-probability {:.6f}, perplexity {}\n", summary.pairs,
+                     summary.skipped, summary.tokens, summary.log_probability,
+                     format_perplexity(summary.perplexity(), 6));
 }
 
 std::string summary_json(const ScoreSummary& summary) {

@@ -20,12 +20,6 @@ constexpr Index kPlainWidth = 1000;  // of a plain line: everything fits
 
 std::string loss_text(double loss) { return std::isnan(loss) ? "nan" : fmt::format("{:.4f}", loss); }
 
-std::string perplexity(double loss) {
-  const double value = std::exp(loss);
-  if (std::isnan(value)) return "nan";  // never "-nan", which x86 makes of 0/0
-  return value < 1e6 ? fmt::format("{:.2f}", value) : fmt::format("{:.3g}", value);
-}
-
 std::string bar(double done, Index width) {
   const auto filled = static_cast<Index>(std::floor(done * static_cast<double>(width)));
   std::string text;
@@ -45,7 +39,7 @@ std::string format_progress(const ProgressState& state, Index width) {
       {0, fmt::format("{:>{}}/{}", format_count(state.step), steps.size(), steps)},
       {3, fmt::format("epoch {}", state.epoch)},
       {1, "loss " + loss_text(state.loss)},
-      {4, "ppl " + perplexity(state.loss)},
+      {4, "ppl " + format_perplexity(std::exp(state.loss), 2)},
       {6, fmt::format("lr {:.2e}", state.learning_rate)},
       {5, std::isfinite(state.tokens_per_second)
               ? fmt::format("{} tok/s", format_count(std::llround(state.tokens_per_second)))

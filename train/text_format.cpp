@@ -50,6 +50,11 @@ std::string format_duration(double seconds) {
   return fmt::format("{}d {:02}h", hours / 24, hours % 24);
 }
 
+std::string format_perplexity(double perplexity, int decimals) {
+  if (std::isnan(perplexity)) return "nan";  // never "-nan", which x86 makes of 0/0
+  return perplexity < 1e6 ? fmt::format("{:.{}f}", perplexity, decimals) : fmt::format("{:.3g}", perplexity);
+}
+
 std::string show_controls(std::string_view text, bool keep_line_feeds) {
   std::string shown;
   for (std::size_t at = 0; at < text.size();) {

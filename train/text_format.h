@@ -20,6 +20,9 @@ std::string format_bytes(Index bytes);
 /// known (negative or not finite).
 std::string format_duration(double seconds);
 
+/// Writes a perplexity with so many decimals, from a million on with three digits and an exponent; "nan", "inf".
+std::string format_perplexity(double perplexity, int decimals = 3);
+
 /// Shows the control characters of a text and those that part lines as C spells them: "\n", "\x1B". Bytes that are not
 /// UTF-8 stay, and so do line feeds if asked for.
 std::string show_controls(std::string_view text, bool keep_line_feeds = false);

@@ -13,6 +13,7 @@
 #include "weft/core/folder.h"
 #include "weft/core/memory.h"
 #include "weft/train/kept_checkpoints.h"
+#include "weft/train/text_format.h"
 #include "weft/train/translate.h"
 #include "weft/train/validation_history.h"
 
@@ -204,10 +205,10 @@ void Trainer::validate_as_is() {
   log_.write(entry);
 
   progress_.line(
-      fmt::format("validation at step {}: loss {:.4f}, perplexity {:.3f}, token accuracy {:.2f} %, exact match {:.2f} "
+      fmt::format("validation at step {}: loss {:.4f}, perplexity {}, token accuracy {:.2f} %, exact match {:.2f} "
                   "%, BLEU {:.2f}, chrF {:.2f}{}",
-                  entry.step, entry.loss, entry.perplexity, 100 * entry.token_accuracy, 100 * entry.exact_match,
-                  entry.bleu, entry.chrf, improved ? "  (best so far)" : ""));
+                  entry.step, entry.loss, format_perplexity(entry.perplexity), 100 * entry.token_accuracy,
+                  100 * entry.exact_match, entry.bleu, entry.chrf, improved ? "  (best so far)" : ""));
   const auto samples = std::min(static_cast<std::size_t>(config().samples), data_.valid_text.source.size());
   for (std::size_t i = 0; i < samples; ++i) {
     progress_.line(fmt::format("  source     {}", data_.valid_text.source[i]));
