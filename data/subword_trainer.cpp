@@ -26,13 +26,21 @@ constexpr Index kFew = 1000;
 constexpr int kRepeats = 256;
 
 std::string prepared(const std::string& line, bool lowercase) {
-  std::string text = escape_for_subwords(normalise_text(line, lowercase));
-  for (std::size_t at = 0; (at = text.find(kReserved, at)) != text.npos;) text.replace(at, kReserved.size(), 1, ' ');
-  // SentencePiece cuts sentences at its symbols, whose letters it would then not learn.
-  for (const std::string_view symbol : {"<s>", "</s>", "<unk>"}) {
-    for (std::size_t at = 0; (at = text.find(symbol, at)) != text.npos;) text.insert(at + 1, 1, ' ');
+  const std::string text = escape_for_subwords(normalise_text(line, lowercase));
+  std::string made;
+  made.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = std::string_view(text).substr(at);
+    if (rest.starts_with(kReserved)) {
+      made += ' ';
+      at += kReserved.size();
+      continue;
+    }
+    made += text[at++];
+    // SentencePiece cuts sentences at its symbols, whose letters it would then not learn.
+    if (rest.starts_with("<s>") || rest.starts_with("</s>") || rest.starts_with("<unk>")) made += ' ';
   }
-  return text;
+  return made;
 }
 
 /// Hands the lines to SentencePiece one after the other, in parts of at most kLongest bytes.
