@@ -27,7 +27,7 @@ Index chosen(Index budget, const std::vector<std::string>& overrides = {}) {
 Index tensors_of(Index budget) {
   const auto model = tiny_model(tiny_config());
   const TrainingData data = tiny_data(*model, letters(2000, 5), letters(10, 6));
-  return tensors_within(*model, data.train, data.valid, budget);
+  return tensors_within(*model, data.train, data.valid, 1, budget);
 }
 
 /// What an update with such batches takes.
@@ -98,7 +98,8 @@ TEST_CASE("the search for a batch runs none that does not fit, whatever was conf
     const auto model = tiny_model(tiny_config(
         {"data.max_length=60", "model.max_length=64", "model.decoder_layers=4", "training.accumulate=2", tokens}));
     const TrainingData data = tiny_data(*model, text, letters(10, 6));
-    const Index budget = kProgramBytes + 12 * kMega, tensors = tensors_within(*model, data.train, data.valid, budget);
+    const Index budget = kProgramBytes + 12 * kMega,
+                tensors = tensors_within(*model, data.train, data.valid, 1, budget);
     reset_peak_memory();
     const Index chosen = batch_tokens_within(*model, data.train, data.valid, budget);
     CHECK(memory_statistics().peak_bytes <= tensors * 12 / 10);

@@ -146,8 +146,7 @@ TEST_CASE("subwords that are drawn for an epoch are foreseen, and their room doe
   const Config config = tiny_config({"data.tokenizer=bpe", "data.max_vocabulary=120", "data.max_length=60",
                                      "model.max_length=61", "data.subword_sampling=0.9"});
   Vocabularies vocabularies = build_vocabularies(config.data, syllables(200, 21));
-  const TranslationModel model(config, std::move(vocabularies.source), std::move(vocabularies.target),
-                               standard_layers());
+  TranslationModel model(config, std::move(vocabularies.source), std::move(vocabularies.target), standard_layers());
   const Corpus plain = encode_text(model, text, 60, "text").corpus;
   const Corpus drawn = EpochEncoder(model, text, plain.line, 60)(0);
   const auto fixed = static_cast<double>(corpus_bytes(plain)), bytes = static_cast<double>(corpus_bytes(drawn)),
@@ -155,10 +154,18 @@ TEST_CASE("subwords that are drawn for an epoch are foreseen, and their room doe
   CHECK(bytes > 1.3 * fixed);
   const auto tokens = static_cast<double>(drawn.source.tokens.size() + drawn.target.tokens.size());
   CHECK(static_cast<double>(drawn.source.tokens.capacity() + drawn.target.tokens.capacity()) < 1.1 * tokens);
-  const double once = static_cast<double>(text_bytes(model, plain, 0.9 * tokens)) - plan,
-               again = static_cast<double>(text_bytes(model, plain, 1.2 * tokens)) - plan;
+  const double once = static_cast<double>(text_bytes(model, plain, 0.9 * tokens, 1000)) - plan,
+               again = static_cast<double>(text_bytes(model, plain, 1.2 * tokens, 1000)) - plan;
   CHECK(once == doctest::Approx(bytes).epsilon(0.05));
   CHECK(again == doctest::Approx(2 * bytes - fixed).epsilon(0.05));  // the text itself is gone
+  // An update of seven batches, of three to an epoch, is from four epochs at most.
+  TrainingConfig training = config.training;
+  training.accumulate = 7;
+  model.set_training(training);
+  const double plan_of_update = 8 * static_cast<double>(plain.size()) * 6 / 3;
+  const auto rows = static_cast<Index>(tokens) + 2 * plain.size();
+  CHECK(static_cast<double>(text_bytes(model, plain, 100 * tokens, rows / 3 - 100)) - plan - plan_of_update ==
+        doctest::Approx(3 * bytes + (bytes - fixed)).epsilon(0.05));
   double lines = 0;
   for (const auto* side : {&text.source, &text.target}) {
     for (const std::string& line : *side) lines += static_cast<double>(line.size() + sizeof(std::string) + 16);

@@ -32,11 +32,12 @@ class OneThread {
 };
 
 /// A process that trains on a text, without its tensors.
-MemoryForecast without_tensors(const TranslationModel& model, const Corpus& corpus, const Corpus& valid) {
+MemoryForecast without_tensors(const TranslationModel& model, const Corpus& corpus, const Corpus& valid,
+                               Index batch_tokens) {
   MemoryForecast forecast;
   forecast.validation = validation_bytes(model, valid);
   forecast.text = kProgramBytes + held_text_bytes(model, corpus) +
-                  text_bytes(model, corpus, std::numeric_limits<double>::infinity());
+                  text_bytes(model, corpus, std::numeric_limits<double>::infinity(), batch_tokens);
   return forecast;
 }
 
@@ -68,8 +69,9 @@ std::optional<Index> parse_bytes(std::string_view text) {
   return static_cast<Index>(bytes);
 }
 
-Index tensors_within(const TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index budget) {
-  return static_cast<Index>(without_tensors(model, corpus, valid).room_for_work(budget));
+Index tensors_within(const TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index batch_tokens,
+                     Index budget) {
+  return static_cast<Index>(without_tensors(model, corpus, valid, batch_tokens).room_for_work(budget));
 }
 
 Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index budget) {
@@ -78,7 +80,10 @@ Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const C
   const Index parameters = model.parameters().values().size();
   TrainingStep step(model);
   const Tensor average = config.ema_decay > 0 ? Tensor::zeros({parameters}) : Tensor();
-  const auto tensors = static_cast<double>(tensors_within(model, corpus, valid, budget));
+  const auto within = [&](Index batch_tokens) {
+    return static_cast<double>(tensors_within(model, corpus, valid, batch_tokens, budget));
+  };
+  const double tensors = within(1);
   const auto measured = [&](Index batch_tokens) -> Measured {
     const std::vector<BatchSize> batches = training_batches(model, corpus, batch_tokens);
     // Blocks that the pool keeps may be larger than what is asked for next:
@@ -88,16 +93,17 @@ Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const C
     const BatchSize largest = largest_batch(model, step, batches);
     const double foreseen = held + forecast_update(model, step, largest).at(largest.rows());
     release_unused_memory();
+    const double text = tensors - within(batch_tokens);  // an update of larger batches spans more drawn epochs
     // The budget has room for what the pool will keep, and it keeps nothing yet: enough where the line says too little.
-    if (foreseen > 1.1 * tensors) return {largest.rows(), foreseen};
-    return {largest.rows(), held + update_peak(model, step, largest)};
+    if (foreseen + text > 1.1 * tensors) return {largest.rows(), foreseen + text};
+    return {largest.rows(), held + update_peak(model, step, largest) + text};
   };
   const Index pairs = corpus.source.sentences();
   const Index all = corpus.source.rows.rows() + corpus.target.rows.rows() + 2 * pairs;  // as BatchPlan counts
   Index fits = 1, fails = std::min(all, kLargestInteger) + 1;
   const Measured least = measured(fits);
   if (least.bytes > tensors) {
-    MemoryForecast needed = without_tensors(model, corpus, valid);
+    MemoryForecast needed = without_tensors(model, corpus, valid, fits);
     needed.state = static_cast<Index>(least.bytes);
     throw ConfigError(
         fmt::format("training.memory is {}; the program, the text, the model, its optimizer and its longest pair alone "

@@ -16,8 +16,9 @@ namespace weft {
 std::optional<Index> parse_bytes(std::string_view text);
 
 /// The tensor memory in bytes with which the process stays within `budget` bytes when it trains that model on a text,
-/// with the validations of another.
-Index tensors_within(const TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index budget);
+/// in batches of `batch_tokens`, with the validations of another.
+Index tensors_within(const TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index batch_tokens,
+                     Index budget);
 
 /// The largest training.batch_tokens, to a fiftieth, with which the process stays within `budget` bytes in an update:
 /// parameters, gradients, optimizer, the moving average if there is one, activations, what the pool keeps, the training

@@ -258,7 +258,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   forecast.state = state_bytes(training, config.optimizer, parameters);
   forecast.held = 2 * parameters * static_cast<Index>(sizeof(real));
   forecast.process = kProgramBytes + held_text_bytes(model, train);
-  forecast.text = text_bytes(model, train, most_tokens(training));
+  forecast.text = text_bytes(model, train, most_tokens(training), training.batch_tokens);
   if (training.validation_sentences > 0) {
     valid_lines =
         valid_lines.first(std::min(valid_lines.size(), static_cast<std::size_t>(training.validation_sentences)));

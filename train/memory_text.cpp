@@ -1,6 +1,7 @@
 #include "weft/train/memory_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "weft/train/drawn_sample.h"
@@ -38,14 +39,19 @@ Index held_text_bytes(const TranslationModel& model, const Corpus& train) {
   return corpus_bytes(train) + static_cast<Index>(drawn_text(model, train).lines);
 }
 
-Index text_bytes(const TranslationModel& model, const Corpus& train, double tokens) {
-  constexpr Index kPlanned = 2 * sizeof(Index);  // order and batches; the rest of planning is memory that is free again
-  const Index plan = kPlanned * train.size();
-  if (model.config().data.subword_sampling == 0) return plan;
-  // While an epoch is drawn there is still the one before, or for the first the text itself.
-  const double more = drawn_text(model, train).more, drawn = static_cast<double>(corpus_bytes(train)) + more;
-  const double epoch = static_cast<double>(tokens_of(train)) + more / sizeof(TokenId);
-  return plan + static_cast<Index>(drawn + (tokens > epoch ? std::max(0.0, more) : 0));
+Index text_bytes(const TranslationModel& model, const Corpus& train, double tokens, Index batch_tokens) {
+  const DrawnText text = drawn_text(model, train);
+  const auto pairs = static_cast<double>(train.size()), plain = static_cast<double>(corpus_bytes(train));
+  const double epoch = static_cast<double>(tokens_of(train)) + text.more / sizeof(TokenId);
+  const double batches = std::max(1.0, std::floor((epoch + 2 * pairs) / static_cast<double>(batch_tokens))),
+               further = static_cast<double>(model.config().training.accumulate - 1);  // batches of an update
+  constexpr double kPlanned =
+      2 * sizeof(Index);  // order and batches; the rest of planning is memory that is free again
+  const double planned = pairs * (kPlanned + sizeof(Index) * std::min(tokens / epoch, further / batches));
+  if (model.config().data.subword_sampling == 0) return static_cast<Index>(planned);
+  const double epochs = std::min(std::ceil(tokens / epoch), std::max(2.0, 1 + std::ceil(further / batches)));
+  const double drawn = plain + text.more;
+  return static_cast<Index>(planned + std::max(drawn, epochs * drawn - plain));  // the text itself goes after the first
 }
 
 }  // namespace weft
