@@ -330,6 +330,34 @@ TEST_CASE("data make writes the same bytes twice") {
   CHECK(bytes_of("made/a/train.src") != bytes_of("made/c/train.src"));
 }
 
+TEST_CASE("texts, averages and exports replace nothing that is protected, and nothing of a run") {
+  const std::string checkpoint = trained();
+  for (const char* folder : {"mine", "taskrun/data"}) fs::create_directories(folder);
+  put("mine/train.src", "my text\n");
+  const auto protect = [](const std::string& path) {
+    fs::permissions(path, fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read);
+  };
+  protect("mine/train.src");
+  check_refused({"data", "make", "copy", "--output", "mine"}, {"mine/train.src", "protected", "chmod"});
+  CHECK(bytes_of("mine/train.src") == "my text\n");
+  CHECK_FALSE(fs::exists("mine/train.trg"));
+  put("taskrun/log.jsonl", "");
+  check_refused({"data", "make", "copy", "--output", "taskrun/data/"}, {"taskrun/data", "text of a run"});
+  fs::copy_file(checkpoint, "protected.safetensors");
+  protect("protected.safetensors");
+  const std::string run = fs::path(checkpoint).parent_path().string();
+  check_refused({"average", "--run", run, "--last", "1", "--output", "protected.safetensors"},
+                {"protected.safetensors"});
+  fs::create_directories("export");
+  fs::create_symlink(fs::absolute(checkpoint), "export/model.safetensors");
+  check_refused({"bench", "step", "tiny.json", "--export", "export"},
+                {"export/model.safetensors", "checkpoint of a run"});
+  fs::remove("export/model.safetensors");
+  fs::copy_file(checkpoint, "export/model.safetensors");
+  protect("export/model.safetensors");
+  check_refused({"bench", "step", "tiny.json", "--export", "export"}, {"export/model.safetensors", "protected"});
+}
+
 TEST_CASE("inspect shows configuration, parameters, vocabulary and history") {
   const Outcome text = run_weft({"inspect", trained()});
   CHECK(text.code == 0);

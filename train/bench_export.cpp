@@ -7,13 +7,20 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/core/folder.h"
 #include "weft/train/bench_batches.h"
 #include "weft/train/checkpoint.h"
+#include "weft/train/output_file.h"
+#include "weft/train/run_folder.h"
 
 namespace weft {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kStepFile = "work.json";
+constexpr const char* kDecodeFile = "decode.json";
 
 /// Sentences cut out of the tokens of a batch.
 Json sentences(const std::vector<TokenId>& tokens, const Ragged& rows) {
@@ -32,20 +39,32 @@ Json describe(TranslationModel& model) {
           {"parameters", model.parameters().count()}};
 }
 
-void write(TranslationModel& model, const std::filesystem::path& folder, const char* name, const Json& work) {
+/// Makes the folder, and throws ConfigError if what is there may not be replaced: before the work.
+void prepare(const std::filesystem::path& folder, const char* name) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {
     throw DataError(
         fmt::format("{}: cannot be made ({}); choose another folder with --export", folder.string(), error.message()));
   }
+  for (const std::filesystem::path& file : {folder / name, folder / kModelFile}) {
+    require_not_protected(file, file.string());
+    if (is_run_checkpoint(end_of_links(file))) {
+      throw ConfigError(
+          fmt::format("{}: leads to the checkpoint of a run; choose another folder with --export", file.string()));
+    }
+  }
+}
+
+void write(TranslationModel& model, const std::filesystem::path& folder, const char* name, const Json& work) {
   write_file_atomically(folder / name, [&](FileWriter& file) { file.write(work.dump() + "\n"); });
-  save_checkpoint(folder / "model.safetensors", model, {}, nullptr);
+  save_checkpoint(folder / kModelFile, model, {}, nullptr);
 }
 
 }  // namespace
 
 void export_bench_step(TranslationModel& model, const std::filesystem::path& folder) {
+  prepare(folder, kStepFile);
   Json work = describe(model);
   for (const Batch& batch : make_bench_batches(model.config())) {
     work["batches"].push_back({{"source", sentences(batch.source, batch.source_rows)},
@@ -57,11 +76,12 @@ void export_bench_step(TranslationModel& model, const std::filesystem::path& fol
         {smoothing, 1 / static_cast<real>(batch.target_rows.rows()), nullptr});
     work["losses"].push_back(loss.value().item());
   }
-  write(model, folder, "work.json", work);
+  write(model, folder, kStepFile, work);
 }
 
 void export_bench_decode(TranslationModel& model, const DecodeBenchOptions& options,
                          const std::filesystem::path& folder) {
+  prepare(folder, kDecodeFile);
   Json work = describe(model);
   work["length"] = options.length;
   for (const Index beam : {1, 4}) {
@@ -69,7 +89,7 @@ void export_bench_decode(TranslationModel& model, const DecodeBenchOptions& opti
     work["sources"] = text.sources;
     work["outputs"][std::to_string(beam)] = text.outputs;
   }
-  write(model, folder, "decode.json", work);
+  write(model, folder, kDecodeFile, work);
 }
 
 }  // namespace weft

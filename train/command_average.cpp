@@ -53,6 +53,7 @@ int average(const Arguments& arguments, const Registry& registry) {
   if (is_of_a_run(output) || is_of_a_run(end_of_links(output)) || (is_old && !is_whole(output))) {
     arguments.refuse(fmt::format("{} is not an average that could be made anew; name another file", output.string()));
   }
+  require_not_protected(output, output.string());
   const Checkpoint result = average_checkpoints(paths, registry);
   save_checkpoint(output, *result.model, result.state, nullptr);
   std::vector<std::string> names;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "weft/core/error.h"
+#include "weft/core/folder.h"
 #include "weft/core/suggestion.h"
 #include "weft/data/toy.h"
 #include "weft/train/commands.h"
@@ -18,6 +19,8 @@
 
 namespace weft {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// Refuses options that belong to the other use of the verb.
 void require_without(const Arguments& arguments, const std::string& use, const std::vector<std::string>& options) {
@@ -35,12 +38,28 @@ void print_splits(const std::vector<std::pair<std::string, ParallelText>>& split
   }
 }
 
+/// Throws ConfigError if texts in this folder are those of a run, or protected.
+void require_replaceable(const std::vector<std::pair<std::string, ParallelText>>& splits, const fs::path& folder) {
+  std::error_code error;
+  const fs::path whole = fs::weakly_canonical(folder / "", error).parent_path(), run = whole.parent_path();
+  if (whole.filename() == "data" && (is_there(run / "log.jsonl") || is_there(run / "last.safetensors"))) {
+    throw ConfigError(fmt::format("--output {}: holds the text of a run; name another folder", folder.string()));
+  }
+  for (const auto& [name, text] : splits) {
+    for (const char* side : {".src", ".trg"}) {
+      const fs::path file = folder / (name + side);
+      if (is_there(file)) require_not_protected(file, file.string());
+    }
+  }
+}
+
 int data_make(const Arguments& arguments) {
   require_without(arguments, "make", {"set", "json", "limit", "threads"});
   const std::string output = arguments.text("output");
   const auto pairs = arguments.has("pairs") ? std::optional<Index>(arguments.whole("pairs", 0, 1)) : std::nullopt;
   const auto splits =
       make_toy(arguments.positional()[1], pairs, static_cast<std::uint64_t>(arguments.whole("seed", 1, 0)));
+  require_replaceable(splits, output);
   write_toy(splits, output);
   print_splits(splits, output);
   return 0;
@@ -70,11 +89,12 @@ int data_split(const Arguments& arguments) {
   }
   for (const std::string& input : all_files(config.data)) {
     for (const auto& [name, pairs] : splits) {
-      const std::filesystem::path file = std::filesystem::path(output) / name;
+      const fs::path file = fs::path(output) / name;
       if (!is_same_file(file.string() + ".src", input) && !is_same_file(file.string() + ".trg", input)) continue;
       throw ConfigError(fmt::format("data split: {} would be replaced; name another folder with --output", input));
     }
   }
+  require_replaceable(splits, output);
   write_toy(splits, output);
   print_splits(splits, output);
   return 0;

@@ -140,15 +140,7 @@ void require_writable(const std::string& option, const std::string& path) {
   if (belongs_to_run(path) || belongs_to_run(end_of_links(path))) {
     throw ConfigError(fmt::format("--{} {}: is the name of a run's own file; name another file", option, path));
   }
-  struct stat status {};
-  const bool exists = ::stat(path.c_str(), &status) == 0;
-  constexpr mode_t kWritable = 0222;
-  if (exists && ((status.st_mode & kWritable) == 0 || ::access(path.c_str(), W_OK) != 0)) {
-    throw ConfigError(
-        fmt::format("--{} {}: is protected from being written (its mode); name another file, or allow it with chmod",
-                    option, path));
-  }
-  require_can_write(path);
+  require_not_protected(path, fmt::format("--{} {}", option, path));
 }
 
 }  // namespace
@@ -165,6 +157,17 @@ void write_output(const std::string& path, FunctionRef<void(PutText)> write) {
       write([&](const std::string& text) { writer.write(std::string_view(text)); });
     });
   }
+}
+
+void require_not_protected(const fs::path& path, const std::string& shown) {
+  struct stat status {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  constexpr mode_t kWritable = 0222;
+  if (exists && ((status.st_mode & kWritable) == 0 || ::access(path.c_str(), W_OK) != 0)) {
+    throw ConfigError(fmt::format(
+        "{}: is protected from being written (its mode); name another file, or allow it with chmod", shown));
+  }
+  require_can_write(path);
 }
 
 bool is_same_file(const fs::path& one, const fs::path& other) {

@@ -27,6 +27,10 @@ void write_output(const std::string& path, FunctionRef<void(PutText)> write);
 void require_outputs(const Arguments& arguments, std::initializer_list<const char*> options,
                      const std::vector<std::string>& inputs);
 
+/// Throws ConfigError if there is a file at `path` that its mode protects, as a rename would replace it all the same; Error
+/// if none can be written there. `shown` is what messages call it.
+void require_not_protected(const std::filesystem::path& path, const std::string& shown);
+
 /// Whether two paths lead to one file, or would if it existed.
 bool is_same_file(const std::filesystem::path& one, const std::filesystem::path& other);
 
