@@ -358,6 +358,33 @@ TEST_CASE("texts, averages and exports replace nothing that is protected, and no
   check_refused({"bench", "step", "tiny.json", "--export", "export"}, {"export/model.safetensors", "protected"});
 }
 
+TEST_CASE("no verb prints to what it reads, as the shell's >> would have it") {
+  const std::string checkpoint = trained();
+  fs::copy_file(checkpoint, "read.safetensors", fs::copy_options::overwrite_existing);
+  for (const Words& words :
+       {Words{"data", "check", "tiny.json", ">>train.src"}, Words{"data", "check", "tiny.json", ">>tiny.json"},
+        Words{"data", "split", "tiny.json", "--output", "apart", ">>valid.src"},
+        Words{"bench", "products", "tiny.json", ">>tiny.json"},
+        Words{"average", "new.safetensors", "read.safetensors", ">>read.safetensors"},
+        Words{"score-text", "--hypothesis", "test.src", "--reference", "test.trg", ">>test.trg"},
+        Words{"score-text", "--reference", "test.trg", "<test.src", ">>test.src"}}) {
+    CAPTURE(words);
+    const std::string file = words.back().substr(2), before = bytes_of(file);
+    std::string line = std::string("\"") + WEFT_BINARY + "\"";
+    for (const std::string& word : words) line += " " + word;
+    const int status = std::system((line + " 2>printed.err").c_str());
+    CHECK(WEXITSTATUS(status) == 2);
+    CHECK(contains(bytes_of("printed.err"), "standard output: goes to the file that is read from"));
+    CHECK(bytes_of(file) == before);
+  }
+  CHECK_FALSE(fs::exists("new.safetensors"));
+  CHECK_FALSE(fs::exists("apart"));
+  check_refused({"data", "split", "valid.src", "--output", "."}, {"valid.src"});
+  fs::create_directories("apart/test.trg");
+  CHECK(run_weft({"data", "split", "tiny.json", "--output", "apart"}).code != 0);
+  CHECK_FALSE(fs::exists("apart/valid.src"));
+}
+
 TEST_CASE("inspect shows configuration, parameters, vocabulary and history") {
   const Outcome text = run_weft({"inspect", trained()});
   CHECK(text.code == 0);

@@ -6,6 +6,7 @@
 
 #include "weft/core/folder.h"
 #include "weft/train/average.h"
+#include "weft/train/checkpoint.h"
 #include "weft/train/commands.h"
 #include "weft/train/output_file.h"
 #include "weft/train/run_folder.h"
@@ -50,14 +51,19 @@ int average(const Arguments& arguments, const Registry& registry) {
     return is_run_checkpoint(path) &&
            (is_old || has_file(folder / "last.safetensors") || has_file(folder / "log.jsonl"));
   };
-  if (is_of_a_run(output) || is_of_a_run(end_of_links(output)) || (is_old && !is_whole(output))) {
+  if (is_file_of_run(output) || is_of_a_run(output) || is_of_a_run(end_of_links(output)) ||
+      (is_old && !is_whole(output))) {
     arguments.refuse(fmt::format("{} is not an average that could be made anew; name another file", output.string()));
   }
   require_not_protected(output, output.string());
-  const Checkpoint result = average_checkpoints(paths, registry);
-  save_checkpoint(output, *result.model, result.state, nullptr);
   std::vector<std::string> names;
   for (const fs::path& path : paths) names.push_back(path.string());
+  require_not_printed_to(names);
+  const Checkpoint result = average_checkpoints(paths, registry);
+  if (is_old && config_json(load_checkpoint(output, registry).model->config()) != config_json(result.model->config())) {
+    arguments.refuse(fmt::format("{} is a checkpoint of another model; name another file", output.string()));
+  }
+  save_checkpoint(output, *result.model, result.state, nullptr);
   print(show_controls(fmt::format("{}: the average of {}", output.string(), fmt::join(names, ", "))) + "\n");
   return 0;
 }

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "weft/core/error.h"
 #include "weft/core/flops.h"
 #include "weft/core/suggestion.h"
 #include "weft/core/threads.h"
@@ -13,6 +15,7 @@
 #include "weft/train/bench_products.h"
 #include "weft/train/bench_step.h"
 #include "weft/train/commands.h"
+#include "weft/train/output_file.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
@@ -160,6 +163,12 @@ int bench(const Arguments& arguments, const Registry& registry) {
   if (arguments.has("lengths")) overrides.push_back("bench.lengths=" + arguments.text("lengths"));
   const Config config = load_config(words[1], overrides);
   use_threads(arguments, config.training.threads);
+  require_not_printed_to({words[1]});
+  for (const char* file : {"work.json", "decode.json"}) {
+    if (arguments.has("export") && is_same_file(std::filesystem::path(arguments.text("export")) / file, words[1])) {
+      throw ConfigError(fmt::format("bench: {} would be replaced; choose another folder with --export", words[1]));
+    }
+  }
   if (words[0] == "step") return bench_step_command(config, arguments, registry);
   if (arguments.has("profile")) arguments.refuse("--profile is for step alone");
   if (words[0] == "decode") return bench_decode_command(config, arguments, registry);

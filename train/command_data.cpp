@@ -38,19 +38,38 @@ void print_splits(const std::vector<std::pair<std::string, ParallelText>>& split
   }
 }
 
-/// Throws ConfigError if texts in this folder are those of a run, or protected.
-void require_replaceable(const std::vector<std::pair<std::string, ParallelText>>& splits, const fs::path& folder) {
+/// Throws ConfigError if texts in this folder are those of a run, folders, protected, or one of the inputs: before any is
+/// written.
+void require_replaceable(const std::vector<std::pair<std::string, ParallelText>>& splits, const fs::path& folder,
+                         const std::vector<std::string>& inputs) {
   std::error_code error;
-  const fs::path whole = fs::weakly_canonical(folder / "", error).parent_path(), run = whole.parent_path();
+  fs::path whole = fs::weakly_canonical(folder, error);
+  if (!whole.has_filename()) whole = whole.parent_path();  // of "data/"
+  const fs::path run = whole.parent_path();
   if (whole.filename() == "data" && (is_there(run / "log.jsonl") || is_there(run / "last.safetensors"))) {
     throw ConfigError(fmt::format("--output {}: holds the text of a run; name another folder", folder.string()));
   }
   for (const auto& [name, text] : splits) {
     for (const char* side : {".src", ".trg"}) {
       const fs::path file = folder / (name + side);
+      for (const std::string& input : inputs) {
+        if (!is_same_file(file, input)) continue;
+        throw ConfigError(fmt::format("data split: {} would be replaced; name another folder with --output", input));
+      }
+      if (fs::is_directory(file, error)) {
+        throw ConfigError(fmt::format("{}: is a folder; name another one with --output", file.string()));
+      }
       if (is_there(file)) require_not_protected(file, file.string());
     }
   }
+}
+
+/// The configuration and the texts that it names, none of which standard output may be.
+std::vector<std::string> inputs_of(const Arguments& arguments, const Config& config) {
+  std::vector<std::string> inputs = all_files(config.data);
+  inputs.push_back(arguments.positional()[1]);
+  require_not_printed_to(inputs);
+  return inputs;
 }
 
 int data_make(const Arguments& arguments) {
@@ -59,7 +78,7 @@ int data_make(const Arguments& arguments) {
   const auto pairs = arguments.has("pairs") ? std::optional<Index>(arguments.whole("pairs", 0, 1)) : std::nullopt;
   const auto splits =
       make_toy(arguments.positional()[1], pairs, static_cast<std::uint64_t>(arguments.whole("seed", 1, 0)));
-  require_replaceable(splits, output);
+  require_replaceable(splits, output, {});
   write_toy(splits, output);
   print_splits(splits, output);
   return 0;
@@ -72,29 +91,25 @@ int data_check(const Arguments& arguments, const Registry& registry) {
   require_training_data(config);
   check_options(config.model, registry);
   use_threads(arguments, config.training.threads);
+  inputs_of(arguments, config);
   const DataReport report = check_data(config, limit);
   print(arguments.has("json") ? report_json(report) : format_report(report));
   return report.problems.empty() ? 0 : 2;
 }
 
 int data_split(const Arguments& arguments) {
-  require_without(arguments, "split", {"json", "limit", "threads", "pairs", "seed"});
+  require_without(arguments, "split", {"json", "limit", "pairs", "seed"});
   const std::string output = arguments.text("output");
   const Config config = load_config(arguments.positional()[1], arguments.all("set"));
   require_training_data(config);
+  use_threads(arguments, config.training.threads);
+  const std::vector<std::string> inputs = inputs_of(arguments, config);
   const RunText text(config.data);
   std::vector<std::pair<std::string, ParallelText>> splits{{"valid", text.split("valid")}};
   if (text.is_task() || config.data.hold_out_test > 0 || !text_files(config.data, "test").empty()) {
     splits.emplace_back("test", text.split("test"));
   }
-  for (const std::string& input : all_files(config.data)) {
-    for (const auto& [name, pairs] : splits) {
-      const fs::path file = fs::path(output) / name;
-      if (!is_same_file(file.string() + ".src", input) && !is_same_file(file.string() + ".trg", input)) continue;
-      throw ConfigError(fmt::format("data split: {} would be replaced; name another folder with --output", input));
-    }
-  }
-  require_replaceable(splits, output);
+  require_replaceable(splits, output, inputs);
   write_toy(splits, output);
   print_splits(splits, output);
   return 0;
@@ -127,7 +142,7 @@ Command data_command() {
         {"set", "KEY=VALUE", "check and split: override a key of the configuration; may be repeated."},
         {"limit", "N", "check: places shown of each finding; 3 unless given."},
         {"json", "", "check: print JSON."},
-        {"threads", "N", "check: threads to compute with; 0 for one on each core."}},
+        {"threads", "N", "check and split: threads to compute with; 0 for one on each core."}},
        {"weft data make fr-en --output runs/text/fr-en",
         "weft data make reverse --output runs/text/reverse --pairs 20000 --seed 7", "weft data check my.json",
         "weft data check my.json --set data.max_length=100 --limit 10 --json",

@@ -11,6 +11,7 @@
 #include "weft/train/commands.h"
 #include "weft/train/line_input.h"
 #include "weft/train/metric_arguments.h"
+#include "weft/train/output_file.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
@@ -164,6 +165,10 @@ int score_text(const Arguments& arguments, const Registry&) {
   }
   const auto resampling = resampling_of(arguments, arguments.all("hypothesis").size());
   use_threads(arguments, 0);
+  std::vector<std::string> inputs = arguments.all("reference");
+  for (const std::string& file : arguments.all("hypothesis")) inputs.push_back(file);
+  if (!arguments.has("hypothesis")) inputs.emplace_back("/dev/stdin");
+  require_not_printed_to(inputs);
 
   const std::vector<NamedText> references = read_texts(arguments.all("reference"));
   const std::vector<NamedText> hypotheses =

@@ -126,14 +126,7 @@ void require_not_read(int file, const std::string& name, const std::vector<std::
   }
 }
 
-/// Whether a path is that of a checkpoint, or of what else a run keeps in its folder.
-bool belongs_to_run(const fs::path& path) {
-  std::error_code error;
-  if (path.extension() == ".safetensors") return true;
-  const bool named =
-      path.filename() == "log.jsonl" || path.filename() == "config.json" || path.filename() == kSpentFile;
-  return named && fs::exists(path.parent_path() / "last.safetensors", error);
-}
+bool belongs_to_run(const fs::path& path) { return path.extension() == ".safetensors" || is_file_of_run(path); }
 
 /// Throws unless a regular file can be written at a path, by what it takes to begin: what is found out late costs the work.
 void require_writable(const std::string& option, const std::string& path) {
@@ -157,6 +150,17 @@ void write_output(const std::string& path, FunctionRef<void(PutText)> write) {
       write([&](const std::string& text) { writer.write(std::string_view(text)); });
     });
   }
+}
+
+void require_not_printed_to(const std::vector<std::string>& inputs) {
+  require_not_read(STDOUT_FILENO, "standard output", inputs);
+}
+
+bool is_file_of_run(const fs::path& path) {
+  std::error_code error;
+  const bool named =
+      path.filename() == "log.jsonl" || path.filename() == "config.json" || path.filename() == kSpentFile;
+  return named && fs::exists(path.parent_path() / "last.safetensors", error);
 }
 
 void require_not_protected(const fs::path& path, const std::string& shown) {
@@ -217,7 +221,7 @@ void require_outputs(const Arguments& arguments, std::initializer_list<const cha
     require_writable(option, path);
     seen.emplace_back(option, path);
   }
-  if (!arguments.has("output")) require_not_read(STDOUT_FILENO, "standard output", inputs);
+  if (!arguments.has("output")) require_not_printed_to(inputs);
 }
 
 }  // namespace weft

@@ -27,6 +27,13 @@ void write_output(const std::string& path, FunctionRef<void(PutText)> write);
 void require_outputs(const Arguments& arguments, std::initializer_list<const char*> options,
                      const std::vector<std::string>& inputs);
 
+/// Throws ConfigError if standard output is one of these files, as the shell's >> may have it: it would be read again, or
+/// spoilt.
+void require_not_printed_to(const std::vector<std::string>& inputs);
+
+/// Whether a path is that of what a run keeps in its folder beside its checkpoints.
+bool is_file_of_run(const std::filesystem::path& path);
+
 /// Throws ConfigError if there is a file at `path` that its mode protects, as a rename would replace it all the same; Error
 /// if none can be written there. `shown` is what messages call it.
 void require_not_protected(const std::filesystem::path& path, const std::string& shown);
