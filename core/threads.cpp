@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cfenv>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -20,6 +21,10 @@
 #include <vector>
 
 #include "weft/core/omp_threads.h"
+
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
 
 namespace weft {
 namespace {
@@ -36,6 +41,18 @@ void pause() {
   __builtin_ia32_pause();
 #endif
 }
+
+#ifdef __SSE__
+/// How the calling thread rounds, and whether it takes tiny numbers for 0.
+unsigned float_mode() {
+  constexpr unsigned kHappened = 0x3F;  // flags of what came up
+  return _mm_getcsr() & ~kHappened;
+}
+void set_float_mode(unsigned mode) { _mm_setcsr(mode); }
+#else
+int float_mode() { return std::fegetround(); }
+void set_float_mode(int mode) { std::fesetround(mode); }
+#endif
 
 /// Has all threads share one heap where the address space is limited (ulimit -v): for each thread's own the C library of GNU
 /// would reserve 64 MiB of it, at some time or other, and never use the most of them.
@@ -67,16 +84,18 @@ class Pool {
   };
 
  public:
-  ~Pool() {
-    stopping_ = true;
-    wake();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~Pool() { end_threads(0); }
 
   /// Makes `helpers` other threads now.
   void start(int helpers) {
     const std::scoped_lock lock(one_loop_);
     add_threads(helpers);
+  }
+
+  /// Ends the threads that are more than `helpers`, unless the pool is busy.
+  void keep(int helpers) {
+    const std::unique_lock lock(one_loop_, std::try_to_lock);
+    if (lock) end_threads(helpers);
   }
 
   /// Runs a loop with up to `helpers` other threads, or returns false if the pool is busy with another thread's loop.
@@ -89,6 +108,7 @@ class Pool {
     count_ = count;
     tile_ = tile;
     tiles_ = tiles;
+    float_mode_ = float_mode();
     error_ = nullptr;
     finished_.store(0, std::memory_order_relaxed);
     shares_ = std::min<Index>(helpers + 1, kMostShares);
@@ -113,6 +133,7 @@ class Pool {
  private:
   void add_threads(int helpers) {
     if (threads_.empty()) share_one_heap();
+    most_ = std::max(helpers, most_.load());
     try {
       for (int number = static_cast<int>(threads_.size()); number < helpers; ++number) {
         threads_.emplace_back([this, number] { help(number); });
@@ -120,6 +141,13 @@ class Pool {
     } catch (const std::system_error&) {
       // The system gives no more threads: those that are there will do.
     }
+  }
+
+  void end_threads(int kept) {
+    if (static_cast<int>(threads_.size()) <= kept) return;
+    most_ = kept;
+    wake();
+    for (; static_cast<int>(threads_.size()) > kept; threads_.pop_back()) threads_.back().join();
   }
 
   void wake() {
@@ -147,6 +175,7 @@ class Pool {
   void do_tile(Index tile) {
     const auto tiles = static_cast<std::uint32_t>(tiles_);
     const Index begin = tile * tile_;
+    if (float_mode() != float_mode_) set_float_mode(float_mode_);
     try {
       (*body_)(begin, std::min(begin + tile_, count_));
     } catch (...) {
@@ -159,7 +188,7 @@ class Pool {
   void help(int number) {
     in_loop = true;
     std::uint32_t seen = wakes_.load(std::memory_order_acquire);
-    while (!stopping_) {
+    while (number < most_) {
       if (number < helpers_.load(std::memory_order_relaxed)) work(static_cast<std::size_t>(number + 1) % kMostShares);
       if (!spin_until([&] { return wakes_.load(std::memory_order_acquire) != seen; })) wakes_.wait(seen);
       seen = wakes_.load(std::memory_order_acquire);
@@ -168,7 +197,7 @@ class Pool {
 
   std::mutex one_loop_;
   std::vector<std::thread> threads_;
-  std::atomic<bool> stopping_{false};
+  std::atomic<int> most_{0};  // threads with this number and above end
   std::atomic<std::uint32_t> wakes_{0};
   std::atomic<int> helpers_{0};
   std::array<Share, kMostShares> open_;
@@ -177,6 +206,7 @@ class Pool {
   Index shares_ = 1;
   const FunctionRef<void(Index, Index)>* body_ = nullptr;
   Index count_ = 0, tile_ = 0, tiles_ = 0;
+  decltype(float_mode()) float_mode_ = {};  // of the thread whose loop it is
   std::mutex error_mutex_;
   std::exception_ptr error_;
 };
@@ -190,7 +220,10 @@ std::atomic<int> thread_count{0};  // 0: not set
 
 }  // namespace
 
-void set_threads(int count) { thread_count = std::max(count, 0); }
+void set_threads(int count) {
+  thread_count = std::max(count, 0);
+  if (!in_loop) pool().keep(threads() - 1);
+}
 
 int threads() {
   static const int by_default = default_threads();

@@ -2,12 +2,21 @@
 
 #include <doctest/doctest.h>
 
+#include <cfenv>
+#include <chrono>
 #include <filesystem>
 #include <iterator>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 using namespace weft;
+
+namespace {
+
+std::ptrdiff_t running() { return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}); }
+
+}  // namespace
 
 TEST_CASE("parallel_for visits every item once, in tiles that do not depend on the threads") {
   for (const int count : {1, 2, 3, 8}) {
@@ -56,7 +65,6 @@ TEST_CASE("parallel_for nests, does nothing for no items, and passes an exceptio
 }
 
 TEST_CASE("threads can be started before there is a loop") {
-  const auto running = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}); };
   set_threads(12);
   const auto before = running();  // 8 at most, for the loops of other tests
   start_threads();
@@ -64,5 +72,52 @@ TEST_CASE("threads can be started before there is a loop") {
   CHECK(started >= before + 4);
   start_threads();
   CHECK(running() == started);
+  set_threads(2);
+}
+
+TEST_CASE("threads that are too many end") {
+  const auto settles_at = [](std::ptrdiff_t count) {  // one that has ended is listed for a moment more
+    for (int i = 0; i < 1000 && running() != count; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return running() == count;
+  };
+  set_threads(12);
+  start_threads();
+  const auto started = running();
+  set_threads(3);
+  CHECK(settles_at(started - 9));
+  std::vector<int> visits(50, 0);
+  parallel_for(50, 1, [&](Index i, Index) {
+    ++visits[static_cast<std::size_t>(i)];
+    set_threads(1);  // within a loop it ends none
+  });
+  CHECK(visits == std::vector<int>(50, 1));
+  CHECK(running() == started - 9);
+  set_threads(1);
+  CHECK(settles_at(started - 11));
+  set_threads(5);
+  start_threads();
+  CHECK(running() == started - 7);
+  set_threads(2);
+}
+
+TEST_CASE("all threads round as the one whose loop it is, also if it changed its way after they began") {
+  set_threads(4);
+  start_threads();
+  const auto loop = [] {
+    std::vector<double> thirds(32);
+    parallel_for(32, 1, [&](Index i, Index) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // so that others take some too
+      const volatile double one = 1, three = 3;
+      thirds[static_cast<std::size_t>(i)] = one / three;
+    });
+    CHECK(thirds == std::vector<double>(32, thirds[0]));
+    return thirds[0];
+  };
+  const double nearest = loop();
+  std::fesetround(FE_UPWARD);
+  const double above = loop();
+  std::fesetround(FE_TONEAREST);
+  CHECK(above > nearest);
+  CHECK(loop() == nearest);
   set_threads(2);
 }
