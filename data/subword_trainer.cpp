@@ -120,11 +120,21 @@ Characters count_characters(Texts texts, const SubwordOptions& options) {
   return result;
 }
 
+/// A number as "09995e-4" instead of "0.9995": SentencePiece reads by the global locale of C++, whose decimal point may
+/// be another.
+std::string without_point(double value) {
+  std::string text = fmt::format("{:.15f}", value);
+  const std::size_t point = text.find('.'), decimals = text.find_last_not_of('0') - point;
+  text.resize(point + decimals + 1);
+  text.erase(point, 1);
+  return fmt::format("{}e-{}", text, decimals);
+}
+
 std::unordered_map<std::string, std::string> trainer_options(const SubwordOptions& options) {
-  return {{"model_type", options.kind},
+  return {{"model_type", options.kind == "bpe" ? "BPE" : "UNIGRAM"},  // in Turkish the capital of i is another letter
           {"vocab_size", fmt::format("{}", options.size)},
           {"hard_vocab_limit", "false"},
-          {"character_coverage", fmt::format("{}", options.character_coverage)},
+          {"character_coverage", without_point(options.character_coverage)},
           {"byte_fallback", options.byte_fallback ? "true" : "false"},
           {"normalization_rule_name", "identity"},
           {"unk_id", "0"},

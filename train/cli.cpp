@@ -14,6 +14,7 @@
 #include <exception>
 #include <new>
 
+#include "weft/core/c_locale.h"
 #include "weft/core/error.h"
 #include "weft/core/omp_threads.h"
 #include "weft/core/suggestion.h"
@@ -156,6 +157,7 @@ void use_threads(const Arguments& arguments, Index configured) {
 }
 
 int run(int argc, const char* const* argv, const Registry& registry) {
+  const CLocale locale;  // of a program that is called with one of its own
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error like any other
   std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that would exceed the limit on its size
   hold_standard_streams();

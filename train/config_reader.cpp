@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "weft/core/c_locale.h"
 #include "weft/core/error.h"
 #include "weft/train/text_format.h"
 
@@ -50,6 +51,7 @@ constexpr std::size_t kMemberLevels = 2;  // an array of objects
 class ValueReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool parse(std::string_view text) {
+    const CLocale for_fractions;
     read_ = counted_ = begin_ = text.data();
     const Cursor begin(text.data(), &read_), end(text.data() + text.size(), &read_);
     return nlohmann::json::sax_parse(begin, end, this, nlohmann::json::input_format_t::json, true, true);

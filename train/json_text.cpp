@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "weft/core/c_locale.h"
+
 namespace weft {
 namespace {
 
@@ -46,6 +48,7 @@ std::string json_strings(const std::vector<std::string>& texts) {
 }
 
 std::optional<std::vector<std::string>> read_json_strings(std::string_view json) {
+  const CLocale for_fractions;
   TextListReader reader;
   if (!nlohmann::json::sax_parse(json.begin(), json.end(), &reader)) return std::nullopt;
   return std::move(reader.texts);

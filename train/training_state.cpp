@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "weft/core/c_locale.h"
 #include "weft/core/error.h"
 #include "weft/train/json_text.h"
 #include "weft/train/validation_history.h"
@@ -24,6 +25,7 @@ double number(const ReadJson& json, const char* key) {
 /// Reads the metadata of training, whose values are three deep.
 ReadJson parse_training(const std::string& text, const std::string& file) {
   constexpr int kDeepest = 3;
+  const CLocale for_fractions;
   return ReadJson::parse(text, [&file](int depth, ReadJson::parse_event_t event, const ReadJson&) {
     const bool opens = event == ReadJson::parse_event_t::object_start || event == ReadJson::parse_event_t::array_start;
     if (opens && depth >= kDeepest) {
