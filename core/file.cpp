@@ -181,7 +181,7 @@ void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> 
   if (folder.get() < 0) fail_writing(path, "open folder", errno);
 
   const fs::path beside = temporary_of(target);
-  const Temporary temporary(beside);
+  Temporary temporary(beside);
   Descriptor file(temporary.file());
   if (file.get() < 0) fail_writing(path, "open", errno);
   if (replaces) {  // one that was kept from others' eyes stays so, and its owner's, as far as that is allowed
@@ -194,9 +194,7 @@ void write_file_atomically(const fs::path& path, FunctionRef<void(FileWriter&)> 
   writer.flush();
   if (uninterrupted([&] { return file_calls().fsync(file.get()); }) != 0) fail_writing(path, "fsync", errno);
   if (file.close() != 0 && errno != EINTR) fail_writing(path, "close", errno);  // interrupted, but on the disk
-  if (uninterrupted([&] { return file_calls().rename(beside.c_str(), target.c_str()); }) != 0) {
-    fail_writing(path, "rename", errno);
-  }
+  if (!temporary.rename_to(target)) fail_writing(path, "rename", errno);
   // From here on the new file is in place; what can still fail is that the disk knows. Some file systems have
   // no fsync for folders and say EINVAL.
   if (uninterrupted([&] { return file_calls().fsync(folder.get()); }) != 0 && errno != EINVAL) {
@@ -215,9 +213,9 @@ void write_file(const fs::path& path, std::string_view bytes) {
   write_file_atomically(path, [&](FileWriter& writer) { writer.write(bytes); });
 }
 
-AppendedFile::AppendedFile(const fs::path& path, bool emptied) : path_(path) {
+AppendedFile::AppendedFile(const fs::path& path) : path_(path) {
   // Without waiting for the reader of a pipe.
-  Descriptor file(path_, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | (emptied ? O_TRUNC : 0));
+  Descriptor file(path_, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK);
   if (file.get() < 0) {
     const int error = errno;
     std::error_code ignored;

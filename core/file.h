@@ -80,8 +80,8 @@ void write_file(const std::filesystem::path& path, std::string_view bytes);
 /// no more than what is being written.
 class AppendedFile {
  public:
-  /// Opens the file and makes it if it is missing; `emptied` drops what it holds. Throws Error if that fails.
-  AppendedFile(const std::filesystem::path& path, bool emptied);
+  /// Opens the file and makes it if it is missing. Throws Error if that fails.
+  explicit AppendedFile(const std::filesystem::path& path);
   AppendedFile(const AppendedFile&) = delete;
   AppendedFile& operator=(const AppendedFile&) = delete;
   ~AppendedFile();

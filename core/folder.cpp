@@ -18,11 +18,24 @@ namespace {
                           path.string(), std::generic_category().message(error)));
 }
 
+bool is_nothing(int error) { return error == ENOENT || error == ENOTDIR; }  // ENOTDIR: a path below a file
+
+/// The mode of what is at a path, at the end of its links; 0 for nothing.
+mode_t mode_at(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) return status.st_mode;
+  if (!is_nothing(errno)) fail_looking(path, errno);
+  if (const std::string lost = lost_link(path); !lost.empty()) {
+    throw DataError(fmt::format("{}: {}", path.string(), lost));
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string lost_link(const std::filesystem::path& path) {
   std::error_code error;
-  if (std::filesystem::exists(path, error)) return "";
+  if (std::filesystem::exists(path, error) || error) return "";
   const std::filesystem::path target = std::filesystem::read_symlink(path, error);
   if (target.empty()) return "";  // no link
   return fmt::format("is a link to {}, which leads to nothing; put that back, or mend the link", target.string());
@@ -37,21 +50,22 @@ std::filesystem::path end_of_links(std::filesystem::path path) {
   return path;
 }
 
-bool is_there(const std::filesystem::path& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) == 0) return true;
-  if (errno != ENOENT && errno != ENOTDIR) fail_looking(path, errno);  // ENOTDIR: a path below a file
-  if (const std::string lost = lost_link(path); !lost.empty()) {
-    throw DataError(fmt::format("{}: {}", path.string(), lost));
-  }
-  return false;
-}
+bool is_there(const std::filesystem::path& path) { return mode_at(path) != 0; }
+
+bool is_file(const std::filesystem::path& path) { return S_ISREG(mode_at(path)); }
+
+bool is_folder(const std::filesystem::path& path) { return S_ISDIR(mode_at(path)); }
 
 bool is_at(int file, const std::filesystem::path& path) {
   struct stat held {
   }, there{};
-  return ::fstat(file, &held) == 0 && ::stat(path.c_str(), &there) == 0 && held.st_dev == there.st_dev &&
-         held.st_ino == there.st_ino;
+  if (::fstat(file, &held) != 0) return false;
+  if (::stat(path.c_str(), &there) != 0) {
+    if (is_nothing(errno)) errno = 0;
+    return false;
+  }
+  errno = 0;
+  return held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
 
 std::vector<std::string> names_in(const std::filesystem::path& folder) {
@@ -59,7 +73,7 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
   const std::unique_ptr<DIR, decltype(close)> open(::opendir(folder.c_str()), close);
   std::vector<std::string> names;
   if (!open) {
-    if (errno != ENOENT && errno != ENOTDIR) fail_looking(folder, errno);
+    if (!is_nothing(errno)) fail_looking(folder, errno);
     return names;
   }
   while (true) {

@@ -11,11 +11,12 @@
 
 namespace weft {
 
-/// A file that is locked as long as it is written and removed at the end. If it was renamed by then, nothing of its name is
-/// left to remove. Takes no memory, which could fail after the file was made.
+/// A file that is locked as long as it is written and removed at the end, unless rename_to() gave it its own name. Takes no
+/// memory, which could fail after the file was made.
 class Temporary {
  public:
-  /// Makes the file, or empties it. `path` must outlive this object.
+  /// Makes the file. One of that name that a killed process left is removed first, and not written to: copies by hard
+  /// links may share it. `path` must outlive this object.
   explicit Temporary(const std::filesystem::path& path);
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
@@ -24,10 +25,15 @@ class Temporary {
   /// The descriptor to write to, which the caller closes; negative, with errno, if the file cannot be made.
   int file() const { return file_; }
 
+  /// Renames the file; from then on its old name is left alone, which a process of the same number elsewhere may use. False,
+  /// with errno, if that fails.
+  bool rename_to(const std::filesystem::path& target);
+
  private:
   const std::filesystem::path& path_;
   std::atomic<const char*>* place_ = nullptr;
   int file_ = -1;
+  bool renamed_ = false;
   int lock_ = -1;  // a second descriptor, so that the lock outlasts the first one's end
 };
 

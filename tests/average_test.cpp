@@ -1,12 +1,16 @@
 // Averages of checkpoints, by the library and by weft average.
 #include "weft/train/average.h"
 
+#include <fcntl.h>
+
+#include <algorithm>
 #include <cmath>
 
 #include "cli.h"
 #include "session.h"
 #include "throws.h"
 #include "weft/core/error.h"
+#include "weft/core/file_calls.h"
 #include "weft/train/kept_checkpoints.h"
 
 using namespace weft;
@@ -144,6 +148,56 @@ TEST_CASE("weft average takes no checkpoint of another step for that of a valida
   replace("best.safetensors");
   check_refused({"average", "--run", "killed", "--last", "2", "--output", "x"},
                 {"killed/best.safetensors: holds step 60", "at step 50"});
+}
+
+TEST_CASE("an average of a run that goes on meanwhile is of the validations that it says") {
+  run_with_steps();
+  const FileCalls before = file_calls();
+  static int opened, at;
+  // The run as it stood after step 50 makes its validation at step 60 when a file is opened, for the so many-th time.
+  const auto average = [&](const std::string& file, int opening) {
+    fs::remove_all("live");
+    fs::create_directory("live");
+    for (const char* name : {"step-40.safetensors", "step-50.safetensors"}) {
+      fs::copy_file(fs::path("kept") / name, fs::path("live") / name);
+    }
+    Checkpoint last = load_checkpoint("kept/step-50.safetensors", standard_layers());
+    last.state.best_step = 50;
+    save_checkpoint("live/last.safetensors", *last.model, last.state, nullptr);
+    if (file == "best.safetensors") fs::rename("live/step-50.safetensors", "live/best.safetensors");
+    opened = 0;
+    at = opening;
+    static std::string watched;
+    watched = "live/" + file;
+    file_calls().open = [](const char* path, int flags, mode_t mode) {
+      if (path == watched && ++opened == at) {
+        fs::remove("live/step-40.safetensors");
+        const auto everything = fs::copy_options::overwrite_existing;
+        fs::copy_file("kept/step-50.safetensors", "live/step-50.safetensors", everything);
+        for (const char* name : {"live/step-60.safetensors", "live/best.safetensors", "live/last.safetensors"}) {
+          fs::copy_file("kept/step-60.safetensors", name, everything);
+        }
+      }
+      return ::open(path, flags, mode);
+    };
+    RunAverage result = average_run("live", false, 2, standard_layers());
+    file_calls() = before;
+    CHECK(opened >= at);
+    CHECK(result.paths == std::vector<fs::path>{"live/step-50.safetensors", "live/step-60.safetensors"});
+    const Checkpoint expected =
+        average_checkpoints({"kept/step-50.safetensors", "kept/step-60.safetensors"}, standard_layers());
+    const Tensor values = expected.model->parameters().values(), found = result.checkpoint.model->parameters().values();
+    CHECK(std::equal(values.values().begin(), values.values().end(), found.values().begin()));
+  };
+  for (const int opening : {1, 2}) {  // as it is chosen, and as it is loaded
+    CAPTURE(opening);
+    average("step-40.safetensors", opening);
+    average("best.safetensors", opening);
+  }
+  fs::remove("live/step-50.safetensors");
+  check_refused(
+      {"average", "--run", "live", "--last", "2", "--output", "x"},
+      {"live/step-50.safetensors: is gone, though the run keeps it; if weft train is at work there, try again"});
 }
 
 TEST_CASE("weft average refuses what it cannot do, in one line") {

@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "copy_run.h"
+#include "throws.h"
 #include "weft/core/error.h"
+#include "weft/core/file_calls.h"
 #include "weft/train/arguments.h"
 #include "weft/train/run_folder.h"
 #include "weft/train/same_command.h"
@@ -139,10 +141,34 @@ TEST_CASE("a run out of patience says so, then and when it is asked to go on") {
 
 TEST_CASE("--fresh removes the best checkpoint before the last, so that no other run's best stays alone") {
   workplace();
-  fs::create_directories("half/last.safetensors/in the way");  // as if the process ended there
-  put("half/best.safetensors", "of the earlier run");
-  CHECK_THROWS_AS(weft::clean_run_folder("half", {}, true), weft::Error);
+  fs::create_directories("half");
+  for (const char* name : {"best.safetensors", "last.safetensors", "log.jsonl"}) {
+    put(fs::path("half") / name, "of the earlier run");
+  }
+  const weft::FileCalls before = weft::file_calls();
+  weft::file_calls().unlink = [](const char* path) {  // as if the process ended there
+    return contains(path, "last.safetensors") ? (errno = EIO, -1) : ::unlink(path);
+  };
+  CHECK_THROWS_SAYING(weft::clean_run_folder("half", {}, true), "last.safetensors: cannot remove (Input/output error)",
+                      weft::Error);
+  weft::file_calls() = before;
   CHECK_FALSE(fs::exists("half/best.safetensors"));
+  CHECK(fs::exists("half/last.safetensors"));
+  CHECK(fs::exists("half/log.jsonl"));
+}
+
+TEST_CASE("--fresh sees a folder in the place of a file before it removes anything") {
+  workplace();
+  for (const std::string name : {"last.safetensors", "log.jsonl", "step-20.safetensors"}) {
+    fs::create_directories("taken/" + name + "/in the way");
+    put("taken/best.safetensors", "of the earlier run");
+    put("taken/step-10.safetensors", "of the earlier run");
+    CHECK_THROWS_SAYING(weft::clean_run_folder("taken", {}, true),
+                        name + ": is a folder, which --fresh does not remove", weft::Error);
+    CHECK(fs::exists("taken/best.safetensors"));
+    CHECK(fs::exists("taken/step-10.safetensors"));
+    fs::remove_all("taken");
+  }
 }
 
 TEST_CASE("--fresh does not remove the checkpoint that it is to begin from") {
@@ -183,24 +209,68 @@ TEST_CASE("results without a checkpoint to go on from are not replaced unasked")
 }
 
 TEST_CASE("results of another configuration are not replaced unasked, though there was but one validation") {
-  const Words words = copy_run("single") + Words{"--set", "training.steps=50"};
+  const Words words = copy_run("single") + Words{"--set", "training.steps=60", "--set", "training.keep_last=2"};
   REQUIRE(run_weft(words).code == 0);
+  for (const char* name : {"last.safetensors", "step-60.safetensors"}) fs::remove(fs::path("single") / name);
+  fs::rename("single/step-50.safetensors", "single/best.safetensors");
   const std::string best = bytes_of("single/best.safetensors");
-  fs::remove("single/last.safetensors");
   const Outcome other = run_weft(words + Words{"--set", "model.d_feed_forward=48"});
   CHECK(other.code == 2);
   CHECK(contains(other.err, "made with another configuration"));
   CHECK(bytes_of("single/best.safetensors") == best);
   CHECK(run_weft(words).code == 0);  // the same run again, as after a kill in the middle of it
-  CHECK(bytes_of("single/best.safetensors") == best);
+  CHECK(bytes_of("single/step-50.safetensors") == best);
+}
+
+TEST_CASE("the result of a run that is over is not replaced unasked, though it has but one validation") {
+  const Words words = copy_run("over") + Words{"--set", "training.steps=40"};
+  REQUIRE(run_weft(words).code == 0);
+  fs::remove("over/last.safetensors");
+  check_refused(words, {"over: holds best.safetensors, but no last.safetensors to go on from", "--fresh"});
+  // Or if its time was out before the last step.
+  weft::Checkpoint best = weft::load_checkpoint("over/best.safetensors", weft::standard_layers());
+  weft::TrainingConfig training = best.model->config().training;
+  training.steps = 100;
+  best.model->set_training(training);
+  const auto look = [&] {
+    weft::save_checkpoint("over/best.safetensors", *best.model, best.state, nullptr);
+    weft::require_no_results("over", best.model->config(), weft::standard_layers());
+  };
+  CHECK_NOTHROW(look());
+  best.state.out_of_time = true;
+  CHECK_THROWS_SAYING(look(), "over: holds best.safetensors", weft::DataError);
+}
+
+TEST_CASE("what a run kept to roll back to goes with its end, also if it was killed there") {
+  const Words words = copy_run("rolled") + Words{"--set", "training.steps=2"};
+  REQUIRE(run_weft(words).code == 0);
+  fs::copy_file("rolled/last.safetensors", "rolled/rollback.safetensors");
+  CHECK(contains(run_weft(words).out, "rolled is trained to its end"));
+  CHECK_FALSE(fs::exists("rolled/rollback.safetensors"));
+}
+
+TEST_CASE("a configuration that cannot be looked at is not called missing") {
+  workplace();
+  fs::create_symlink("round.json", "round.json");
+  check_refused({"train", "round.json"}, {"round.json: cannot be opened (Too many levels of symbolic links)"});
+  check_refused({"train", std::string(300, 'x')}, {"x: cannot be opened (File name too long)"});
+  check_refused({"train", "none.json"}, {"none.json: there is no such file"});
 }
 
 TEST_CASE("the configuration of a run may be given again from its folder, where it stays as it is") {
   trained();
   std::filesystem::create_directory("home");
   put("home/config.json", "// mine\n" + bytes_of("tiny.json").substr(3));
-  REQUIRE(run_weft({"train", "home/config.json", "--run", "home", "--set", "training.steps=2"}).code == 0);
+  const Words words{"train", "home/config.json", "--run", "home"};
+  const Outcome changed = run_weft(words + Words{"--set", "training.steps=2"});
+  REQUIRE(changed.code == 0);
+  CHECK(
+      contains(changed.out, "home/config.json stays as it was given; what the run has besides, as from --set, is in"));
   CHECK(contains(bytes_of("home/config.json"), "// mine"));
+  put("home/config.json", run_weft({"config", "show", "home/config.json", "--set", "training.steps=2"}).out);
+  const Outcome same = run_weft(words + Words{"--fresh"});
+  CHECK(same.code == 0);
+  CHECK_FALSE(contains(same.out, "stays as it was given"));
 }
 
 TEST_CASE("a run whose text has changed does not go on") {

@@ -234,6 +234,62 @@ TEST_CASE("what killed processes left is removed, but not what a living one writ
   CHECK(bytes_of(sandbox / "theirs") == "theirs");
 }
 
+TEST_CASE("a temporary that a killed process left is not written to: another folder may have it as a file") {
+  const Sandbox sandbox;
+  put(sandbox / "log of a copy", "its lines");
+  fs::create_hard_link(sandbox / "log of a copy", sandbox / ("a." + std::to_string(::getpid()) + ".tmp"));
+  write_file(sandbox / "a", "new");
+  CHECK(bytes_of(sandbox / "a") == "new");
+  CHECK(bytes_of(sandbox / "log of a copy") == "its lines");
+  CHECK(sandbox.files() == 2);
+}
+
+TEST_CASE("the name of a temporary is left alone once it is renamed: a process of the same number may use it") {
+  const Sandbox sandbox;
+  real_calls = sandbox.calls();
+  file_calls().rename = [](const char* from, const char* to) {
+    const int result = real_calls.rename(from, to);
+    put(from, "theirs");
+    return result;
+  };
+  write_file(sandbox / "a", "ours");
+  CHECK(bytes_of(sandbox / "a") == "ours");
+  CHECK(bytes_of(sandbox / ("a." + std::to_string(::getpid()) + ".tmp")) == "theirs");
+}
+
+TEST_CASE("a temporary that cannot be looked at, or is removed again and again, is an error and no endless loop") {
+  const Sandbox sandbox;
+  real_calls = sandbox.calls();
+  file_calls().open = [](const char* path, int flags, mode_t mode) {
+    const int file = real_calls.open(path, flags, mode);
+    if ((flags & O_CREAT) != 0) ::unlink(path);
+    return file;
+  };
+  CHECK_THROWS_SAYING(write_file(sandbox / "a", "x"), "cannot be written: Device or resource busy (open)", Error);
+  file_calls().open = [](const char* path, int flags, mode_t mode) {
+    const int file = real_calls.open(path, flags, mode);
+    if ((flags & O_CREAT) == 0) return file;
+    ::unlink(path);
+    REQUIRE(::symlink(path, path) == 0);
+    return file;
+  };
+  CHECK_THROWS_SAYING(write_file(sandbox / "a", "x"), "Too many levels of symbolic links (open)", Error);
+  CHECK(sandbox.files() == 0);
+
+  file_calls() = real_calls;
+  write_file(sandbox / "a", "x");
+  fs::create_symlink("loop", sandbox / "loop");
+  const int file = ::open((sandbox / "a").c_str(), O_RDONLY | O_CLOEXEC);
+  CHECK(is_at(file, sandbox / "a"));
+  CHECK_FALSE(is_at(file, sandbox.path()));
+  CHECK(errno == 0);
+  CHECK_FALSE(is_at(file, sandbox / "none"));
+  CHECK(errno == 0);
+  CHECK_FALSE(is_at(file, sandbox / "loop"));
+  CHECK(errno == ELOOP);
+  ::close(file);
+}
+
 TEST_CASE("a signal's handler can remove what is being written, as deep as it is nested") {
   const Sandbox sandbox;
   const pid_t child = fork();
@@ -313,6 +369,6 @@ TEST_CASE("that a file cannot be written is found before there is anything to wr
   CHECK_THROWS_SAYING(require_can_write(sandbox / "none/a"), "create its folder first", Error);
   file_calls().open = [](const char*, int, mode_t) { return errno = EACCES, -1; };
   CHECK_THROWS_SAYING(require_can_write(sandbox / "a"), "choose a folder that you may write to", Error);
-  CHECK_THROWS_SAYING(AppendedFile(sandbox / "a", false), "ask for the right to write to it", Error);
-  CHECK_THROWS_SAYING(AppendedFile(sandbox / "new", false), "choose a folder that you may write to", Error);
+  CHECK_THROWS_SAYING(AppendedFile(sandbox / "a"), "ask for the right to write to it", Error);
+  CHECK_THROWS_SAYING(AppendedFile(sandbox / "new"), "choose a folder that you may write to", Error);
 }

@@ -2,13 +2,18 @@
 #include "weft/train/run_folder.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <chrono>
 #include <map>
+#include <thread>
 
 #include "copy_run.h"
 #include "faulty_run.h"
 #include "weft/core/error.h"
+#include "weft/core/file_calls.h"
 #include "weft/train/kept_checkpoints.h"
 
 using namespace weft;
@@ -63,6 +68,41 @@ Outcome run_with_pause(const Words& words, const std::string& test_source, Actio
     REQUIRE(::write(pipe, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   }
   return run.wait();
+}
+
+/// Runs weft train with copy.json, does something as long as it waits to write a file, which the test holds back, and lets it
+/// go on.
+template <class Action>
+Outcome run_held_back(const Words& options, const fs::path& file, Action action) {
+  const std::string config = "held back.json";  // a pipe, so that nothing happens before the process's number is known
+  fs::remove(config);
+  REQUIRE(::mkfifo(config.c_str(), 0666) == 0);
+  const fs::path err = workplace() / "err";
+  fs::remove(err);
+  const Descriptor null("/dev/null", O_RDWR), errors(err, O_WRONLY | O_CREAT);
+  const pid_t child = start(Words{"train", config} + options, null, null, errors);
+  {
+    const fs::path temporary = file.string() + "." + std::to_string(child) + ".tmp";
+    const Descriptor held(temporary, O_WRONLY | O_CREAT);
+    REQUIRE(::flock(held, LOCK_EX) == 0);
+    {
+      const Descriptor pipe(config, O_WRONLY);
+      const std::string text = bytes_of("copy.json");
+      REQUIRE(::write(pipe, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    }
+    const auto waits = [&] {
+      std::error_code gone;
+      for (const auto& open : fs::directory_iterator(fs::path("/proc") / std::to_string(child) / "fd", gone)) {
+        if (fs::read_symlink(open.path(), gone) == fs::absolute(temporary)) return true;
+      }
+      return false;
+    };
+    for (int i = 0; i < 10'000 && !waits(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    REQUIRE(waits());
+    action();
+  }
+  const int code = wait_for(child);
+  return {code, "", bytes_of(err)};
 }
 
 /// Puts a longer run of the same configuration in the place of a folder.
@@ -144,11 +184,76 @@ TEST_CASE("a best checkpoint that a killed process saved later is not taken for 
   CHECK(state.best_step == 0);
 }
 
+TEST_CASE("a run whose folder is replaced while it writes its task's text or its log removes nothing there") {
+  undisturbed();
+  const Words options = Words{"--run", "late", "--threads", "1"};
+  const Words words = copy_run("late");
+  begin_run(words, "late", 3);
+  fs::rename("late", "late before");
+  const auto check_held_back = [&](const Words& more, const std::string& file) {
+    fs::create_directories("late/data");
+    std::map<std::string, std::string> before;
+    const Outcome outcome = run_held_back(options + more, "late/" + file, [&] {
+      fs::rename("late", "late moved");
+      fs::copy("straight", "late", fs::copy_options::recursive);
+      put("late/step-50.safetensors", "another run's");
+      put("late/config.json", "another run's");
+      before = files_of("late");
+    });
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 1);
+    CHECK(contains(outcome.err, "weft: late: the folder of this run was removed or moved while it ran"));
+    auto after = files_of("late");
+    if (file == "log.jsonl") before.erase("late/log.jsonl"), after.erase("late/log.jsonl");
+    CHECK(after == before);
+    fs::remove_all("late");
+    fs::remove_all("late moved");
+  };
+  check_held_back({}, "data/test.trg");
+  fs::create_directory("late");
+  put("late/last.safetensors", "of an earlier run");
+  check_held_back({"--fresh"}, "data/test.trg");
+  fs::rename("late before", "late");
+  check_held_back({}, "log.jsonl");
+}
+
+TEST_CASE(
+    "a folder that cannot be held or looked at is an error, and not taken for one without locks, or for another") {
+  workplace();
+  fs::create_directory("lent");
+  const FileCalls before = file_calls();
+  static int failures;
+  failures = 1;
+  file_calls().open = [](const char* path, int flags, mode_t mode) {
+    return failures-- > 0 ? (errno = EINTR, -1) : ::open(path, flags, mode);
+  };
+  const FolderLock lock("lent");
+  CHECK_THROWS_SAYING(FolderLock("lent"), "lent: another weft train is at work there", DataError);
+  file_calls().open = [](const char*, int, mode_t) { return errno = EMFILE, -1; };
+  CHECK_THROWS_SAYING(FolderLock("lent"), "lent: cannot be held as run folder (Too many open files)", DataError);
+  file_calls() = before;
+  lock.require_held();
+  fs::remove("lent");
+  fs::create_symlink("lent", "lent");
+  CHECK_THROWS_SAYING(lock.require_held(), "lent: the folder of this run cannot be looked at: Too many levels", Error);
+}
+
 TEST_CASE("--fresh does not remove the checkpoint that it is to begin from, by whatever name") {
   undisturbed();
   fs::create_symlink("straight/best.safetensors", "start.safetensors");
   check_refused(copy_run("straight") + Words{"--fresh", "--from", "start.safetensors"},
                 {"start.safetensors, straight/best.safetensors, which --fresh would remove"});
+  fs::create_directory_symlink("straight", "way");
+  check_refused(copy_run("straight") + Words{"--fresh", "--from", "way/best.safetensors"},
+                {"which --fresh would remove"});
+  // A copy by a hard link is not removed, nor is what a link in the folder leads to.
+  fs::create_hard_link("straight/best.safetensors", "copied.safetensors");
+  require_not_removed("straight", "copied.safetensors");
+  fs::create_directory("linked");
+  fs::create_symlink("../copied.safetensors", "linked/best.safetensors");
+  require_not_removed("linked", "copied.safetensors");
+  CHECK_THROWS_SAYING(require_not_removed("linked", "linked/best.safetensors"), "which --fresh would remove",
+                      ConfigError);
 }
 
 TEST_CASE("--fresh that cannot write the text of its task costs no earlier run") {
@@ -186,6 +291,17 @@ TEST_CASE("files of the user are not replaced by a first run unasked") {
   refused("log.jsonl", "{\"mine\": 1}\n");
   refused("log.jsonl", "mine");
   refused("data/train.src", "mine\n");
+  const auto refused_in_time = [&](const std::string& text) {
+    put("own/spent_seconds.txt", text);
+    check_refused(words + Words{"--minutes", "1"}, {"own: holds spent_seconds.txt, which no run left there"});
+    CHECK(bytes_of("own/spent_seconds.txt") == text);
+  };
+  refused_in_time("mine");
+  refused_in_time("2026.5\nmine\n");
+  fs::remove("own/spent_seconds.txt");
+  REQUIRE(::mkfifo("own/log.jsonl", 0666) == 0);
+  check_refused(words, {"own: holds log.jsonl, which no run left there"});
+  fs::remove("own/log.jsonl");
   REQUIRE(run_weft(words).code == 0);
 
   // What a run leaves that was killed, or diverged, before its first checkpoint is replaced, by another too.
@@ -199,6 +315,43 @@ TEST_CASE("files of the user are not replaced by a first run unasked") {
   fs::create_directory("own");
   put("own/log.jsonl", "{\"st");
   CHECK(run_weft(words).code == 0);
+}
+
+TEST_CASE("a text of the user stays beside what a run without a task left that was killed at its beginning") {
+  trained();
+  const Words words = copy_run("texts") + Words{"--set", "training.steps=2"};
+  REQUIRE(run_weft({"train", "tiny.json", "--run", "texts", "--set", "training.steps=2"}).code == 0);
+  const auto kill_at_beginning = [] {
+    for (const char* name : {"last.safetensors", "best.safetensors"}) fs::remove(fs::path("texts") / name);
+  };
+  kill_at_beginning();
+  fs::create_directories("texts/data");
+  put("texts/data/train.src", "mine\n");
+  check_refused(words, {"texts: holds data/train.src, which no run left there"});
+  fs::remove("texts/data/train.src");
+  REQUIRE(run_weft(words).code == 0);
+  // Beside the text of another task too.
+  kill_at_beginning();
+  put("texts/data/train.src", "mine\n");
+  check_refused(words + Words{"--set", "data.pairs=150"}, {"texts: holds data/train.src, which no run left there"});
+  CHECK(bytes_of("texts/data/train.src") == "mine\n");
+}
+
+TEST_CASE("a folder that appears while a first run begins is looked at like one that was there") {
+  trained();
+  const Words words{"train", "tiny.json", "--run", "sudden", "--set", "data.test_source=sudden.src"};
+  const auto check_sudden = [&](const std::string& name, const std::string& text) {
+    const Outcome outcome = run_with_pause(words, "sudden.src", [&] {
+      fs::create_directory("sudden");
+      put("sudden/" + name, text);
+    });
+    CHECK(outcome.code == 2);
+    CHECK(contains(outcome.err, "sudden: holds " + name));
+    CHECK(bytes_of("sudden/" + name) == text);
+    fs::remove_all("sudden");
+  };
+  check_sudden("log.jsonl", "mine");
+  check_sudden("best.safetensors", "mine");
 }
 
 TEST_CASE("a run whose folder is removed or replaced while it reads its text writes nothing to that path") {
@@ -247,5 +400,5 @@ TEST_CASE("validation text that changes after it was read is seen") {
 TEST_CASE("an empty name of a run folder is refused") {
   workplace();
   Words words = copy_run("");
-  check_refused(words, {"--run is empty; name a folder"});
+  check_refused(words, {"--run is empty; "});
 }

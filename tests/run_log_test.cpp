@@ -258,6 +258,13 @@ TEST_CASE("what cannot be looked at is not taken for missing: a log, a text of a
   CHECK(names_in(folder.path()).size() == 2);
   CHECK_FALSE(is_there(folder / "none"));
   CHECK_FALSE(is_there(folder / "file" / "below"));
+  CHECK_THROWS_SAYING(is_file(folder.log()), "log.jsonl: cannot be looked at: ", Error);
+  CHECK_THROWS_SAYING(is_folder(folder.log()), "log.jsonl: cannot be looked at: ", Error);
+  CHECK(is_file(folder / "file"));
+  CHECK_FALSE(is_folder(folder / "file"));
+  CHECK(is_folder(folder.path()));
+  CHECK_FALSE(is_file(folder.path()));
+  CHECK_FALSE(is_folder(folder / "none"));
   data.subword_model = (folder / "none").string();
   CHECK(run_file_hashes(data) == std::vector<std::uint64_t>{0});
 }
@@ -272,10 +279,30 @@ TEST_CASE("a line that is no entry is named") {
   }
 }
 
+TEST_CASE("a line that is no entry makes a short message, however long it is") {
+  const Folder folder;
+  put(folder.log(), "\"" + std::string(100'000, 'x') + "\n");
+  const std::string message = thrown_text<DataError>([&] { read_run_log(folder.log()); });
+  CHECK(contains(message, "log.jsonl:1: not an entry of a training log ("));
+  CHECK(contains(message, "); remove the line"));
+  CHECK(message.size() < 500 + folder.log().size());
+}
+
+TEST_CASE("a log that begins anew leaves that of a copy by hard links as it is") {
+  const Folder folder;
+  { RunLog(folder.log(), 0).write(step_at(1)); }
+  const std::string before = bytes_of(folder.log());
+  fs::create_hard_link(folder.log(), folder / "copy");
+  RunLog(folder.log(), 0).write(step_at(2));
+  CHECK(bytes_of(folder / "copy") == before);
+  CHECK(read_run_log(folder.log()).steps.at(0).step == 2);
+}
+
 TEST_CASE("a full disk and a folder that is not there are errors that name the file") {
   if (fs::exists("/dev/full")) {
-    CHECK_THROWS_SAYING(RunLog("/dev/full", 0).write(StepEntry{}), "/dev/full: cannot be written: No space left",
-                        Error);
+    CHECK_THROWS_SAYING(AppendedFile("/dev/full").write("x"), "/dev/full: cannot be written: No space left", Error);
+    CHECK_THROWS_SAYING(RunLog("/dev/full", 0), "/dev/full: cannot be written: it is a folder or a device", Error);
+    CHECK_FALSE(is_run_log("/dev/full"));
   }
   const Folder folder;
   const std::string missing = (folder / "none" / "log.jsonl").string();

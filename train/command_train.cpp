@@ -15,6 +15,7 @@
 #include "weft/core/folder.h"
 #include "weft/train/commands.h"
 #include "weft/train/config_table.h"
+#include "weft/train/divergence.h"
 #include "weft/train/epoch_encoder.h"
 #include "weft/train/kept_checkpoints.h"
 #include "weft/train/memory_budget.h"
@@ -70,6 +71,26 @@ int finished(Progress& progress) {
   return 0;
 }
 
+/// Removes a file that nothing will use any more.
+void remove_unused(const fs::path& path) {
+  std::error_code ignored;  // it does no harm
+  fs::remove(path, ignored);
+}
+
+/// Writes the configuration of a run into its folder, or says what it is not in if the one that was given stands there.
+void write_config(const fs::path& path, const Config& config, const fs::path& given, const FolderLock& lock,
+                  Progress& progress) {
+  if (!is_same_file(given, path)) {
+    lock.require_held();
+    write_file(path, config_json(config));
+  } else if (config_json(load_config(given, {})) != config_json(config)) {
+    progress.line(
+        fmt::format("{} stays as it was given; what the run has besides, as from --set, is in its checkpoints "
+                    "(weft inspect)",
+                    path.string()));
+  }
+}
+
 int train(const Arguments& arguments, const Registry& registry) {
   const double began = now();
   const fs::path config_file = arguments.only_positional();
@@ -83,10 +104,9 @@ int train(const Arguments& arguments, const Registry& registry) {
   if (folder.empty()) throw ConfigError("--run is empty; name a folder");
   const fs::path last = folder / "last.safetensors";
   Checkpoint checkpoint;
-  std::error_code no_folder;  // make_run_folder says why
   // Held before anything is read: another process may be about to replace it.
   std::optional<FolderLock> lock;
-  if (fs::is_directory(folder, no_folder)) lock.emplace(folder);
+  if (is_folder(folder)) lock.emplace(folder);
   const bool resumes = lock && !arguments.has("fresh") && is_there(last);
   if (resumes) {
     checkpoint = load_checkpoint(last, registry);
@@ -101,6 +121,7 @@ int train(const Arguments& arguments, const Registry& registry) {
     if (const auto end = training_end(checkpoint.state, config.training)) {
       lock->require_held();
       clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), false);
+      remove_unused(folder / kRollbackFile);  // of a process killed after its last save
       mend_best(folder, checkpoint.state, true, progress);
       progress.line(fmt::format("{} is trained to its end, step {}{}; use --fresh to train anew", folder.string(),
                                 checkpoint.state.step, end_reason(*end, checkpoint.state, config.training)));
@@ -111,14 +132,15 @@ int train(const Arguments& arguments, const Registry& registry) {
     checkpoint.state.file_hashes = run_file_hashes(config.data);  // before they are read
   }
 
-  if (arguments.has("fresh")) {
+  const bool fresh = arguments.has("fresh");
+  if (fresh) {
     require_not_removed(folder, config.training.warm_start);
   } else if (!resumes) {
     require_no_results(folder, config, registry);
   }
 
   const RunText text(config.data);
-  if (!resumes && !arguments.has("fresh")) require_no_other_files(folder, config, config_file, text);
+  if (!resumes && !fresh) require_no_other_files(folder, config, config_file, text);
   const ParallelText valid_text = text.split("valid");
   // Training needs no test text, but hours later its user does.
   if (!text_files(config.data, "test").empty()) text.split("test");
@@ -187,13 +209,20 @@ int train(const Arguments& arguments, const Registry& registry) {
       throw DataError(fmt::format("{}: another weft train began there meanwhile; the same command goes on from it",
                                   folder.string()));
     }
+    if (!fresh) {  // it may have been made meanwhile
+      require_no_results(folder, config, registry);
+      require_no_other_files(folder, config, config_file, text);
+    }
   }
   if (!resumes) {
     text.write_task(folder / "data");  // may fail, and then costs no earlier run
-    clean_run_folder(folder, {}, arguments.has("fresh"), config_file);
-    if (!is_same_file(config_file, folder / "config.json")) write_file(folder / "config.json", config_json(config));
+    lock->require_held();
+    clean_run_folder(folder, {}, fresh, config_file);
+    write_config(folder / "config.json", config, config_file, *lock, progress);
   }
+  lock->require_held();
   keep_cache(training, config.data, progress);
+  lock->require_held();
   mend_best(folder, checkpoint.state, false, progress);
   progress.line("training text    " + train.report.summary());
   progress.line("validation text  " + valid.report.summary());
@@ -205,7 +234,10 @@ int train(const Arguments& arguments, const Registry& registry) {
                    [&](std::span<const Index> pairs) { return text.train_places(pairs, folder / "data"); },
                    [&] { lock->require_held(); }},
                   folder, progress);
-  if (resumes) clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), false);
+  if (resumes) {
+    lock->require_held();
+    clean_run_folder(folder, kept_steps(checkpoint.state.validations, config.training), false);
+  }
   progress.line(fmt::format("vocabulary       {} source, {} target tokens",
                             format_count(model.source_vocabulary().size()),
                             format_count(model.target_vocabulary().size())));
@@ -226,8 +258,9 @@ int train(const Arguments& arguments, const Registry& registry) {
   const TrainingEnd end = trainer.run(stop_signal);
   progress.finish();
   if (end == TrainingEnd::kStopped) {
-    progress.line(fmt::format("stopped after step {}, saved in {}; the same command goes on: {}", trainer.state().step,
-                              show_controls(last.string()), same_command(arguments)));
+    const std::string saved = trainer.saved() ? "saved in " + show_controls(last.string()) : "which is not saved";
+    progress.line(fmt::format("stopped after step {}, {}; the same command goes on: {}", trainer.state().step, saved,
+                              same_command(arguments)));
     if (progress.error() != 0) warn(lost_lines(progress, "what was trained is saved"));
     return 128 + stop_signal;
   }

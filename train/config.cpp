@@ -150,18 +150,19 @@ Config parse_config(std::string_view json, std::string_view name, std::span<cons
 }
 
 Config load_config(const std::filesystem::path& file, std::span<const std::string> overrides) {
-  std::error_code ignored;
+  std::error_code error;
   const std::string name = file.string();
   if (const std::string lost = lost_link(file); !lost.empty()) throw ConfigError(name + ": " + lost);
-  if (!std::filesystem::exists(file, ignored)) throw ConfigError(name + ": there is no such file");
-  if (std::filesystem::is_directory(file, ignored)) throw ConfigError(name + ": is a directory, not a file");
+  // What cannot be looked at shows why when it is opened.
+  if (!std::filesystem::exists(file, error) && !error) throw ConfigError(name + ": there is no such file");
+  if (std::filesystem::is_directory(file, error)) throw ConfigError(name + ": is a directory, not a file");
   std::string json(kMostConfigFileBytes + 1, '\0');  // one more is too many
   try {
     const auto stream = open_bytes(file);
     stream->read(json.data(), static_cast<std::streamsize>(json.size()));
     json.resize(static_cast<std::size_t>(stream->gcount()));
-  } catch (const DataError& error) {
-    throw ConfigError(error.what());
+  } catch (const DataError& unread) {
+    throw ConfigError(unread.what());
   }
   if (json.size() > kMostConfigFileBytes) {
     throw ConfigError(fmt::format("{}: is longer than the {} bytes that a configuration may have; is it one?", name,

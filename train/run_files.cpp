@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "weft/core/error.h"
 #include "weft/core/folder.h"
@@ -39,8 +38,7 @@ std::vector<std::string> all_files(const DataConfig& config) {
 std::vector<std::uint64_t> run_file_hashes(const DataConfig& config) {
   std::vector<std::uint64_t> hashes;
   for (const std::string& name : run_files(config)) {
-    const bool regular = is_there(name) && std::filesystem::is_regular_file(name);
-    hashes.push_back(regular ? std::max<std::uint64_t>(1, file_hash(name)) : 0);
+    hashes.push_back(is_file(name) ? std::max<std::uint64_t>(1, file_hash(name)) : 0);
   }
   return hashes;
 }

@@ -6,8 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -16,6 +19,7 @@
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
+#include "weft/core/file_calls.h"
 #include "weft/core/folder.h"
 #include "weft/core/safetensors.h"
 #include "weft/train/divergence.h"
@@ -24,6 +28,7 @@
 #include "weft/train/run_files.h"
 #include "weft/train/run_log.h"
 #include "weft/train/spent_time.h"
+#include "weft/train/trainer.h"
 
 namespace weft {
 
@@ -45,7 +50,7 @@ std::optional<Index> step_in(const fs::path& checkpoint) {
 
 /// The configuration in a file, if Weft wrote it.
 std::optional<Config> written_config(const fs::path& path) {
-  if (!fs::is_regular_file(path)) return std::nullopt;
+  if (!is_file(path)) return std::nullopt;
   const std::string text = read_file(path);
   try {
     Config config = parse_config(text, path.string());
@@ -53,6 +58,55 @@ std::optional<Config> written_config(const fs::path& path) {
   } catch (const ConfigError&) {
     return std::nullopt;
   }
+}
+
+/// Whether a file is one of seconds that Weft wrote.
+bool is_spent_file(const fs::path& path) {
+  constexpr std::uint64_t kMostBytes = 64;
+  if (!is_file(path) || InputFile(path).size() > kMostBytes) return false;
+  const std::string text = read_file(path);
+  return text == fmt::format("{:016.3f}\n", read_spent_seconds(path));
+}
+
+/// Of these files of a toy task, those that the task of another configuration does not make either.
+std::vector<std::string> not_made_by(const DataConfig& config, const fs::path& folder,
+                                     const std::vector<std::string>& names) {
+  if (names.empty() || config.task.empty()) return names;
+  const RunText text(config);
+  const std::vector<std::string> others = text.other_task_files(folder);
+  const auto is_made = [&](const std::string& name) {
+    try {
+      (void)text.split(fs::path(name).stem().string());
+      return std::find(others.begin(), others.end(), name) == others.end();
+    } catch (const DataError&) {  // it has no such text
+      return false;
+    }
+  };
+  std::vector<std::string> left;
+  for (const std::string& name : names) {
+    if (!is_made(name)) left.push_back(name);
+  }
+  return left;
+}
+
+/// Whether the entry of a folder is on the way to a file, as itself or as one of the links that lead there.
+bool leads_through(fs::path path, const fs::path& entry) {
+  std::error_code error;
+  const auto place = [&](const fs::path& p) {
+    return fs::weakly_canonical(fs::absolute(p, error).parent_path(), error) / p.filename();
+  };
+  constexpr int kMostLinks = 40;  // as the system follows
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (place(path) == place(entry)) return true;
+    if (!fs::is_symlink(path, error)) return false;
+    path = path.parent_path() / fs::read_symlink(path, error);
+  }
+  return false;
+}
+
+/// Whether flock failed as the file system has no such locks, which is no reason not to train.
+bool has_no_locks(int error) {
+  return error == EOPNOTSUPP || error == ENOSYS || error == EINVAL || error == ENOLCK || error == EBADF;
 }
 
 }  // namespace
@@ -69,15 +123,26 @@ void make_run_folder(const fs::path& folder) {
 
 void clean_run_folder(const fs::path& folder, const std::set<Index>& kept, bool fresh, const fs::path& config_file) {
   // `best` before `last`: a process killed in between leaves a run that can go on, and not another run's best checkpoint.
-  for (const char* name :
-       {"best.safetensors", kRollbackFile, "last.safetensors", "log.jsonl", kSpentFile, "config.json"}) {
-    const fs::path path = folder / name;
-    remove_leftovers(path);
-    std::error_code error;
-    if (fresh && !is_same_file(path, config_file)) fs::remove(path, error);
-    if (error) throw Error(fmt::format("{}: cannot remove ({})", path.string(), error.message()));
+  constexpr const char* kNames[] = {"best.safetensors", kRollbackFile, "last.safetensors",
+                                    "log.jsonl",        kSpentFile,    "config.json"};
+  if (fresh) {  // what cannot be removed is seen before anything is
+    for (const std::string& name : names_in(folder)) {
+      const fs::path path = folder / name;
+      std::error_code ignored;
+      const bool goes =
+          is_run_checkpoint(name) || std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+      if (!goes || !fs::is_directory(fs::symlink_status(path, ignored))) continue;
+      throw Error(fmt::format("{}: is a folder, which --fresh does not remove; move it away", path.string()));
+    }
   }
   remove_step_checkpoints(folder, kept);
+  for (const char* name : kNames) {
+    const fs::path path = folder / name;
+    remove_leftovers(path);
+    if (!fresh || is_same_file(path, config_file)) continue;
+    if (file_calls().unlink(path.c_str()) == 0 || errno == ENOENT) continue;
+    throw Error(fmt::format("{}: cannot remove ({})", path.string(), std::strerror(errno)));
+  }
 }
 
 bool is_run_checkpoint(const fs::path& path) {
@@ -99,21 +164,32 @@ bool is_whole(const fs::path& checkpoint) {
 }
 
 FolderLock::FolderLock(const fs::path& folder)
-    : folder_(folder), file_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  // A file system without locks is no reason not to train.
-  if (file_ >= 0 && ::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    ::close(file_);
+    : folder_(folder),
+      file_(uninterrupted([&] { return file_calls().open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); })) {
+  const int locked = file_ < 0 ? -1 : uninterrupted([&] { return ::flock(file_, LOCK_EX | LOCK_NB); });
+  const int error = errno;
+  if (locked == 0 || (file_ >= 0 && has_no_locks(error))) return;
+  if (file_ >= 0) ::close(file_);
+  if (file_ >= 0 && error == EWOULDBLOCK) {
     throw DataError(fmt::format(
         "{}: another weft train is at work there; wait for it, or choose another folder with --run", folder.string()));
   }
+  throw DataError(
+      fmt::format("{}: cannot be held as run folder ({}); check the disk and the right to read it, or choose "
+                  "another folder with --run",
+                  folder.string(), std::strerror(error)));
 }
 
-FolderLock::~FolderLock() {
-  if (file_ >= 0) ::close(file_);
-}
+FolderLock::~FolderLock() { ::close(file_); }
 
 void FolderLock::require_held() const {
-  if (file_ < 0 || is_at(file_, folder_)) return;
+  if (is_at(file_, folder_)) return;
+  if (errno != 0) {
+    throw Error(
+        fmt::format("{}: the folder of this run cannot be looked at: {}; nothing is saved there. Check the disk "
+                    "and the right to read it, then go on from its last checkpoint with the same command",
+                    folder_.string(), std::strerror(errno)));
+  }
   throw Error(
       fmt::format("{}: the folder of this run was removed or moved while it ran, or another took its place; "
                   "nothing is saved there. Put it back and go on from its last checkpoint, or start anew",
@@ -126,7 +202,8 @@ void require_no_results(const fs::path& folder, const Config& config, const Regi
     if (!is_run_checkpoint(path)) continue;
     if (is_whole(path)) {
       const Checkpoint found = load_checkpoint(path, registry);
-      if (found.state.validations.size() <= 1) {
+      // A run that is over has ended with it, as far as it tells: only one that is not can be a kill's leftover.
+      if (found.state.validations.size() <= 1 && !training_end(found.state, found.model->config().training)) {
         require_same_config(found.model->config(), config, folder.string());
         require_same_files(config.data, found.state.file_hashes, folder.string());
         continue;
@@ -145,16 +222,18 @@ void require_no_other_files(const fs::path& folder, const Config& config, const 
   const bool logged = is_there(log);
   std::vector<std::string> others;
   if (logged && !is_run_log(log.string())) others.push_back("log.jsonl");
-  bool of_a_run = false;
+  if (config.training.minutes > 0 && is_there(folder / kSpentFile) && !is_spent_file(folder / kSpentFile)) {
+    others.push_back(kSpentFile);
+  }
+  std::vector<std::string> data = text.other_task_files(folder / "data");
   if (is_there(config_path) && !is_same_file(config_path, config_file)) {
     const std::optional<Config> found = written_config(config_path);
     // A run that ended before its first checkpoint may have had another configuration; its log tells that it was one.
-    of_a_run = found && (logged || run_differences(*found, config).empty());
+    const bool of_a_run = found && (logged || run_differences(*found, config).empty());
     if (!of_a_run) others.push_back("config.json");
+    if (of_a_run) data = not_made_by(found->data, folder / "data", data);
   }
-  if (!of_a_run) {
-    for (const std::string& name : text.other_task_files(folder / "data")) others.push_back("data/" + name);
-  }
+  for (const std::string& name : data) others.push_back("data/" + name);
   if (others.empty()) return;
   throw DataError(
       fmt::format("{}: holds {}, which no run left there; use --fresh to replace it, or --run to choose another folder",
@@ -164,7 +243,7 @@ void require_no_other_files(const fs::path& folder, const Config& config, const 
 void require_not_removed(const fs::path& folder, const std::string& warm_start) {
   if (warm_start.empty()) return;
   for (const std::string& name : names_in(folder)) {
-    if (!is_run_checkpoint(name) || !is_same_file(warm_start, folder / name)) continue;
+    if (!is_run_checkpoint(name) || !leads_through(warm_start, folder / name)) continue;
     throw ConfigError(fmt::format(
         "training.warm_start is {}, which --fresh would remove; copy it to another place, or choose "
         "another folder with --run",
@@ -180,7 +259,7 @@ void mend_best(const fs::path& folder, TrainingState& state, bool ended, Progres
   const std::string problem = step ? fmt::format("of step {}, not {}", *step, state.best_step) : "missing or damaged";
   const fs::path kept = step_checkpoint(folder, state.best_step);
   if (step_in(kept) == state.best_step) {
-    write_file(best, read_file(kept));
+    copy_checkpoint(kept, best);
     progress.line(fmt::format("best.safetensors was {}; made anew from {}", problem, kept.filename().string()));
     return;
   }

@@ -16,20 +16,22 @@ namespace weft {
 void make_run_folder(const std::filesystem::path& folder);
 
 /// Removes what killed processes left in the run folder, step checkpoints but for those of `kept`, and, for a fresh start,
-/// the other files of an earlier run, but not `config_file` if that is one. Throws Error if a file cannot be removed.
+/// the other files of an earlier run, but not `config_file` if that is one. Throws Error if a file cannot be removed, for a
+/// folder of such a name before anything is.
 void clean_run_folder(const std::filesystem::path& folder, const std::set<Index>& kept, bool fresh,
                       const std::filesystem::path& config_file = {});
 
 /// Holds a run folder for this process, until it ends in whatever way.
 class FolderLock {
  public:
-  /// Throws DataError if another process holds it.
+  /// Throws DataError if another process holds it, or if it cannot be held; on a file system without locks nothing holds it.
   explicit FolderLock(const std::filesystem::path& folder);
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
   ~FolderLock();
 
-  /// Throws Error if the folder was removed or moved since, so that what is written to its path would not be held.
+  /// Throws Error if the folder was removed or moved since, so that what is written to its path would not be held, or if it
+  /// cannot be looked at.
   void require_held() const;
 
  private:
@@ -44,15 +46,16 @@ bool is_run_checkpoint(const std::filesystem::path& path);
 bool is_whole(const std::filesystem::path& checkpoint);
 
 /// Throws if a folder without last.safetensors has results of a run. Those of the first validation of a run of `config` are
-/// none: a process that is killed during it leaves them.
+/// none, unless that ended the run: a process that is killed during it leaves them.
 void require_no_results(const std::filesystem::path& folder, const Config& config, const Registry& registry);
 
 /// Throws DataError if a folder without a run has files under the names of one that a first run would replace: a config.json
-/// or log.jsonl that no run killed at its beginning wrote, but for `config_file`, or other text in the place of a toy task's.
+/// or log.jsonl that no run killed at its beginning wrote, but for `config_file`, seconds in a form that is not Weft's, or
+/// text in the place of a toy task's that neither that task nor that of the run which was killed makes.
 void require_no_other_files(const std::filesystem::path& folder, const Config& config,
                             const std::filesystem::path& config_file, const RunText& text);
 
-/// Throws ConfigError for a checkpoint to start from that `--fresh` would remove from the folder, whatever links lead to it.
+/// Throws ConfigError for a checkpoint to start from that `--fresh` would remove from the folder, or a link on the way to it.
 void require_not_removed(const std::filesystem::path& folder, const std::string& warm_start);
 
 /// Sees to it that best.safetensors is the checkpoint of the best validation so far, and not one that a killed process

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,6 +19,7 @@
 #include "weft/core/folder.h"
 #include "weft/core/safetensors_header.h"
 #include "weft/train/json_text.h"
+#include "weft/train/text_format.h"
 
 namespace weft {
 namespace {
@@ -123,8 +123,9 @@ Index parse_line(const std::string& path, std::size_t line_number, const std::st
     entries.steps.push_back(step_entry(json));
     return entries.steps.back().step;
   } catch (const Json::exception& e) {
-    throw DataError(
-        fmt::format("{}:{}: not an entry of a training log ({}); remove the line", path, line_number, e.what()));
+    constexpr Index kMostColumns = 200;  // the library repeats what it read
+    throw DataError(fmt::format("{}:{}: not an entry of a training log ({}); remove the line", path, line_number,
+                                clip_text(e.what(), kMostColumns)));
   }
 }
 
@@ -145,7 +146,7 @@ RunLogEntries read_run_log(const std::string& path) {
 }
 
 bool is_run_log(const std::string& path) {
-  if (!std::filesystem::is_regular_file(path)) return !std::filesystem::is_directory(path);
+  if (!is_file(path)) return false;
   LogLines lines(path);
   std::string line;
   if (!lines.next(line))
@@ -160,9 +161,12 @@ bool is_run_log(const std::string& path) {
 }
 
 RunLog::RunLog(std::string path, Index resume_step, Index rollbacks) : path_(std::move(path)) {
-  const bool resumes = resume_step > 0 || rollbacks > 0;
-  if (resumes) keep_until(resume_step, rollbacks);
-  file_ = std::make_unique<AppendedFile>(path_, !resumes);
+  if (resume_step > 0 || rollbacks > 0) {
+    keep_until(resume_step, rollbacks);
+  } else {
+    write_file(path_, "");  // a new one: a copy of the folder by hard links keeps the old one
+  }
+  file_ = std::make_unique<AppendedFile>(path_);
 }
 
 /// Keeps the entries up to a step and a rollback: one that was written, but not saved, is made again.

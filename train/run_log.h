@@ -52,16 +52,15 @@ std::string json_scores(const ValidationEntry& entry);
 RunLogEntries read_run_log(const std::string& path);
 
 /// Whether a file may be the log of a run, by its first line: it is empty, or that is an entry, or the beginning of one.
-/// What is no regular file, as a pipe, holds nothing and may be one too, but no folder. Throws Error if it cannot be
-/// read.
+/// A folder, a pipe or a device is none. Throws Error if it cannot be read.
 bool is_run_log(const std::string& path);
 
 /// Appends entries to a log.
 class RunLog {
  public:
   /// Opens a log for a run that goes on after resume_step: entries of later steps are dropped, in one rename,
-  /// so that they do not appear twice, and so are rollbacks after the first `rollbacks`. 0 and 0 start an empty
-  /// log. Reads the log once, in little memory, however long it is. Throws Error if the file cannot be read or written,
+  /// so that they do not appear twice, and so are rollbacks after the first `rollbacks`. 0 and 0 put a new, empty
+  /// log in the place of what is there. Reads the log once, in little memory, however long it is. Throws Error if the file cannot be read or written,
   /// DataError for lines that are no entries.
   RunLog(std::string path, Index resume_step, Index rollbacks = 0);
 
