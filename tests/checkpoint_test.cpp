@@ -323,6 +323,38 @@ TEST_CASE("missing metadata and other formats are named") {
     CHECK(contains(changed_error([&](Contents& c) { c.metadata.erase(key); }), std::string("it has no \"") + key));
   }
   CHECK(contains(changed_error([](Contents& c) { c.metadata["weft.format"] = "two"; }), "format two"));
+  CHECK(contains(changed_error([](Contents& c) { c.metadata["weft.format"] = "\x1B[31m"; }), "format \\x1B[31m of"));
+}
+
+TEST_CASE("errors of a checkpoint stay short, however long what is wrong in it") {
+  const std::string word = '"' + std::string(100'000, 'x') + '"';
+  for (const char* key : {"weft.format", "weft.config", "weft.source_vocabulary", "weft.training"}) {
+    for (const std::string& text : {word, word.substr(1), R"(["<unk>","<s>","</s>",)" + word + ',' + word + ']'}) {
+      const std::string error = changed_error([&](Contents& c) { c.metadata[key] = text; });
+      CAPTURE(key);
+      CAPTURE(error.substr(0, 1000));
+      CHECK(error.size() < 1000);
+    }
+  }
+}
+
+TEST_CASE("numbers that are not finite are refused with their place by all that use them, and can be looked at") {
+  for (const real bad : {std::numeric_limits<real>::quiet_NaN(), -std::numeric_limits<real>::infinity()}) {
+    const TemporaryFolder folder;
+    save_some(folder / "good");
+    Contents contents(folder / "good");
+    contents.tensors.at("output.weight").second[2 * 16 + 3] = bad;
+    contents.tensors.at("optimizer.second_moment").second[7] = bad;
+    contents.write(folder / "bad");
+    const std::string error = load_error(folder / "bad");
+    CHECK(contains(error, std::isnan(bad) ? "output.weight[2, 3] is nan" : "output.weight[2, 3] is -inf"));
+    CHECK_NOTHROW(load_checkpoint(folder / "bad", standard_layers(), Numbers::kAny));
+    const auto model = tiny_model(tiny_config());
+    CHECK_THROWS_SAYING(load_parameters(folder / "bad", *model), "output.weight[2, 3]", CheckpointError);
+    const auto adam = adam_for(*model);
+    CHECK_THROWS_SAYING(load_optimizer(folder / "bad", *adam), "optimizer.second_moment[7] is", CheckpointError);
+    CHECK_NOTHROW(load_optimizer(folder / "good", *adam));
+  }
 }
 
 TEST_CASE("a configuration or vocabulary that makes no sense is named") {

@@ -1,9 +1,11 @@
 // weft translate through the real binary: a line for a line, whatever the lines hold and however they come.
 #include "cli_stream.h"
 
+#include <limits>
 #include <numeric>
 
 #include "weft/core/random.h"
+#include "weft/core/safetensors.h"
 
 using namespace weft::cli;
 using weft::bytes_of;
@@ -205,4 +207,58 @@ TEST_CASE("--output replaces its file whole or not at all") {
   CHECK(bytes_of("kept.txt") == "what was there\n");
   CHECK(stream.finish() == 0);
   CHECK(bytes_of("kept.txt") == translated("a b\n")[0] + "\n");
+}
+
+TEST_CASE("lengths that contradict one another are named where they were given") {
+  trained();
+  const Words few{"--set", "training.steps=1", "--set", "decoding.min_length=5"};
+  REQUIRE(run_weft(Words{"train", "tiny.json", "--run", "few"} + few).code == 0);
+  check_refused({"translate", "few/last.safetensors", "--max-length", "4"},
+                {"decoding.min_length 5 of few/last.safetensors (--min-length says another)", "is more than --max-length 4"});
+  check_refused({"translate", "few/last.safetensors", "--max-length", "4", "--min-length", "6"},
+                {"--min-length 6 is more than --max-length 4"});
+}
+
+TEST_CASE("a checkpoint with a number that is not finite is refused by all that use it, and shown by inspect") {
+  {
+    const auto file = weft::SafetensorsFile::open(trained());
+    weft::SafetensorsWriter writer;
+    for (const auto& [key, value] : file.metadata()) writer.set_metadata(key, value);
+    std::vector<std::vector<weft::real>> tensors;
+    for (const auto& entry : file.entries()) {
+      auto& values = tensors.emplace_back(static_cast<std::size_t>(entry.elements()));
+      file.read(entry.name, values);
+      if (entry.name == "output.bias") values[4] = -std::numeric_limits<weft::real>::infinity();
+    }
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      writer.add(file.entries()[i].name, file.entries()[i].shape, std::span<const weft::real>(tensors[i]));
+    }
+    writer.write("minf.safetensors");
+  }
+  const std::string minf = "minf.safetensors", why = "minf.safetensors: output.bias[4] is -inf";
+  check_refused({"translate", trained(), minf}, {why}, "a b\n");
+  check_refused({"evaluate", minf}, {why});
+  check_refused({"score", minf, minf, "--source", "test.src", "--target", "test.trg"}, {why});
+  check_refused({"average", "mean.safetensors", trained(), minf}, {why});
+  check_refused({"train", "tiny.json", "--run", "from", "--from", minf}, {why});
+  CHECK(contains(run_weft({"inspect", minf}).out, "output.bias"));
+}
+
+TEST_CASE("a loss that is not a number ends weft evaluate, though the translations are numbers") {
+  const auto model = weft::load_checkpoint(trained(), weft::standard_layers()).model;
+  const weft::Index word = model->target_vocabulary().id("a");
+  for (const weft::ParameterEntry& entry : model->parameters().entries()) {
+    weft::Tensor value = model->parameters().value(entry);
+    if (entry.name == "output.bias") value.data()[word] = -1e6;  // is never written
+    if (entry.name != "target_embedding.weight") continue;
+    std::fill_n(value.data() + word * 32, 32, std::numeric_limits<weft::real>::max());
+  }
+  weft::save_checkpoint("wild.safetensors", *model, {}, nullptr);
+  put("b.txt", "b\n");
+  put("a.txt", "a\n");
+  const Words words{"evaluate", "wild.safetensors", "--source", "b.txt", "--reference"};
+  CHECK(run_weft(words + Words{"b.txt"}).code == 0);
+  const Outcome outcome = run_weft(words + Words{"a.txt"});
+  CHECK(outcome.code == 1);
+  CHECK(outcome.err.starts_with("weft: wild.safetensors: the model's output is not a number"));
 }

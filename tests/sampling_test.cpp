@@ -221,7 +221,7 @@ TEST_CASE("samples keep to lengths, n-grams and words; the coldest are greedy") 
   }
 }
 
-TEST_CASE("several models draw by the mean of their probabilities; a diverged model draws nothing") {
+TEST_CASE("several models draw by the mean of their probabilities; a diverged model is an error") {
   const Tiny a(1, 3), b(2, 3);
   const auto packed = Packed(sources({2, 4, 1}, 1));
   const std::vector<Index> lines{1, 2, 3};
@@ -246,5 +246,15 @@ TEST_CASE("several models draw by the mean of their probabilities; a diverged mo
   Tensor values = broken.parameters.values();
   std::fill(values.values().begin(), values.values().end(), std::numeric_limits<real>::quiet_NaN());
   const Transformer* const bad[] = {&broken.model};
-  for (const auto& samples : sample(bad, packed.tokens, packed.rows, lines, options, {})) CHECK(samples.empty());
+  CHECK_THROWS_AS(sample(bad, packed.tokens, packed.rows, lines, options, {}), NotANumberError);
+  // A single draw that goes wrong is no less of one.
+  Tiny partly(1);
+  for (const ParameterEntry& entry : partly.parameters.entries()) {
+    if (entry.name == "target_embedding.weight") {
+      partly.parameters.value(entry).data()[4 * 8] = std::numeric_limits<real>::quiet_NaN();
+    }
+  }
+  const Transformer* const half_bad[] = {&partly.model};
+  CHECK_THROWS_AS(sample(half_bad, packed.tokens, packed.rows, lines, {.n_best = 40, .max_length = 5}, {}),
+                  NotANumberError);
 }

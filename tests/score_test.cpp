@@ -152,3 +152,17 @@ TEST_CASE("a model whose output is not a number has no scores") {
   const TranslationModel* const models[] = {model.get()};
   CHECK_THROWS_SAYING(score(models, ParallelText{{"a b c d e f"}, {"a b c d e f"}}, {}), "not a number", Error);
 }
+
+TEST_CASE("what no model thinks possible has the logarithm of 0") {
+  const auto model = wild_model(2);
+  for (const ParameterEntry& entry : model->parameters().entries()) {
+    Tensor value = model->parameters().value(entry);
+    if (entry.name == "output.bias") value.data()[kEnd + 1] = -std::numeric_limits<real>::infinity();
+  }
+  const std::string never = model->target_vocabulary().token(kEnd + 1);
+  const TranslationModel *const one[] = {model.get()}, *const same[] = {model.get(), model.get()};
+  for (const ModelSpan models : {ModelSpan(one), ModelSpan(same)}) {
+    const auto pair = score(models, ParallelText{{"a b"}, {never}}).at(0);
+    CHECK(pair.log_probability == -std::numeric_limits<double>::infinity());
+  }
+}

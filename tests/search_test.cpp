@@ -256,11 +256,24 @@ TEST_CASE("a source of </s> alone is searched like any other, also beside a long
   for (const Hypothesis& one : found[0]) CHECK(std::isfinite(one.score));
 }
 
-TEST_CASE("numbers that are not numbers give no hypothesis instead of rubbish") {
-  Tiny tiny(1);
-  Tensor values = tiny.parameters.values();
-  std::fill(values.values().begin(), values.values().end(), std::numeric_limits<real>::quiet_NaN());
-  const auto found = search_all(tiny, sources({0, 3}, 1), {4, 2, 0.6, 2, 5});
-  CHECK(found.size() == 2);
-  for (const auto& one : found) CHECK(one.empty());
+TEST_CASE("an output that is not a number ends a search, though other hypotheses have numbers") {
+  for (const real bad : {std::numeric_limits<real>::quiet_NaN(), std::numeric_limits<real>::infinity()}) {
+    const Tiny good(1);
+    Tiny tiny(1);
+    for (const ParameterEntry& entry : tiny.parameters.entries()) {
+      if (entry.name == "target_embedding.weight") tiny.parameters.value(entry).data()[4 * 8] = bad;
+    }
+    const SearchOptions options{6, 2, 0.6, 2, 5};
+    const Packed packed(sources({2}, 1));
+    const Transformer *const one[] = {&tiny.model}, *const both[] = {&good.model, &tiny.model};
+    for (const TransformerSpan models : {TransformerSpan(one), TransformerSpan(both)}) {
+      std::optional<std::size_t> blamed;
+      try {
+        search(models, packed.tokens, packed.rows, options);
+      } catch (const NotANumberError& error) {
+        blamed = error.model();
+      }
+      CHECK(blamed == models.size() - 1);
+    }
+  }
 }

@@ -12,7 +12,9 @@
 #include "weft/core/safetensors.h"
 #include "weft/data/subword_model.h"
 #include "weft/train/base64.h"
+#include "weft/train/config_reader.h"
 #include "weft/train/json_text.h"
+#include "weft/train/text_format.h"
 
 namespace weft {
 namespace {
@@ -49,7 +51,7 @@ auto read_metadata(const std::filesystem::path& path, Read read) {
     return read();
   } catch (const nlohmann::json::exception& error) {
     throw CheckpointError(
-        fmt::format("{}: its metadata are not those of a checkpoint ({})", path.string(), error.what()));
+        fmt::format("{}: its metadata are not those of a checkpoint ({})", path.string(), shortened(error.what())));
   }
 }
 
@@ -58,7 +60,7 @@ SafetensorsFile open(const std::filesystem::path& path) {
   const std::string& format = metadata(file, "weft.format");
   if (format != kFormat) {
     throw CheckpointError(fmt::format("{}: format {} of another version of Weft; this one reads format {}",
-                                      path.string(), format, kFormat));
+                                      path.string(), clip_text(show_controls(format), 40), kFormat));
   }
   return file;
 }
@@ -67,7 +69,11 @@ Vocabulary vocabulary(const SafetensorsFile& file, const std::string& key) {
   const std::string name = file.path().string() + ": " + key;
   auto tokens = read_json_strings(metadata(file, key));
   if (!tokens) throw CheckpointError(name + ": its metadata are not those of a checkpoint (not a list of tokens)");
-  return Vocabulary::from_tokens(std::move(*tokens), name);
+  try {
+    return Vocabulary::from_tokens(std::move(*tokens), name);
+  } catch (const DataError& error) {
+    throw CheckpointError(shortened(error.what()));  // a token may be as long as the file
+  }
 }
 
 Vocabulary subword_vocabulary(const SafetensorsFile& file, const std::string& key) {
@@ -127,10 +133,24 @@ std::unique_ptr<TranslationModel> make_model(const SafetensorsFile& file, Config
   }
 }
 
-void read_parameters(const SafetensorsFile& file, ParameterSet& parameters) {
+/// Reads a tensor to work with: the counterpart of require_finite.
+void read_finite(const SafetensorsFile& file, const std::string& name, const Shape& shape, std::span<real> values) {
+  file.read(name, values);
+  const Index bad = first_not_finite(values);
+  if (bad < 0) return;
+  throw CheckpointError(fmt::format("{}: {}{} is {}; all numbers must be finite; use an earlier checkpoint of the run",
+                                    file.path().string(), name, element_index(shape, bad),
+                                    values[static_cast<std::size_t>(bad)]));
+}
+
+void read_parameters(const SafetensorsFile& file, ParameterSet& parameters, Numbers numbers = Numbers::kFinite) {
   for (const ParameterEntry& entry : parameters.entries()) {
     Tensor value = parameters.value(entry);
-    file.read(entry.name, value.values());
+    if (numbers == Numbers::kAny) {
+      file.read(entry.name, value.values());
+    } else {
+      read_finite(file, entry.name, entry.shape, value.values());
+    }
   }
 }
 
@@ -151,7 +171,7 @@ void require_state(const SafetensorsFile& file, const std::string& key) {
 /// Reads what training goes on with.
 void read_state(const SafetensorsFile& file, const std::string& key, std::span<real> values) {
   require_state(file, key);
-  file.read(key, values);
+  read_finite(file, key, {static_cast<Index>(values.size())}, values);
 }
 
 }  // namespace
@@ -198,7 +218,7 @@ void save_checkpoint(const std::filesystem::path& path, TranslationModel& model,
   writer.write(path);
 }
 
-Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& registry) {
+Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& registry, Numbers numbers) {
   const SafetensorsFile file = open(path);
   return read_metadata(path, [&] {
     Config config = parse_config(metadata(file, "weft.config"), path.string() + ": weft.config");
@@ -206,7 +226,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& re
     checkpoint.state = training_state(file);
     auto [source, target] = vocabularies(file, config.data);
     checkpoint.model = make_model(file, std::move(config), std::move(source), std::move(target), registry);
-    read_parameters(file, checkpoint.model->parameters());
+    read_parameters(file, checkpoint.model->parameters(), numbers);
     return checkpoint;
   });
 }

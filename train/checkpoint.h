@@ -34,24 +34,29 @@ struct Checkpoint {
   TrainingState state;
 };
 
-/// Reads a checkpoint back. Throws CheckpointError if it is missing, damaged or not of Weft, ConfigError if it names a
-/// layer that the registry does not know.
-Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& registry);
+/// Whether the parameters of a checkpoint may be NaN or infinite, as only those may that are shown and not used.
+enum class Numbers { kFinite, kAny };
+
+/// Reads a checkpoint back. Throws CheckpointError if it is missing, damaged, not of Weft, or holds other numbers than
+/// it may; ConfigError if it names a layer that the registry does not know.
+Checkpoint load_checkpoint(const std::filesystem::path& path, const Registry& registry,
+                           Numbers numbers = Numbers::kFinite);
 
 /// Reads where training stood at a checkpoint. Throws CheckpointError as load_checkpoint does.
 TrainingState load_state(const std::filesystem::path& path);
 
-/// Reads the parameters of a checkpoint into a model of the same configuration. Throws CheckpointError if they do not fit.
+/// Reads the parameters of a checkpoint into a model of the same configuration. Throws CheckpointError if they do not
+/// fit or are not finite.
 void load_parameters(const std::filesystem::path& path, TranslationModel& model);
 
 /// Throws CheckpointError unless a checkpoint has what training of this model goes on with beside the parameters:
 /// the optimizer's state and, with training.ema_decay, the moving average.
 void require_training_tensors(const std::filesystem::path& path, TranslationModel& model);
 
-/// Reads the optimizer's state of a checkpoint. Throws CheckpointError if it has none or another kind.
+/// Reads the optimizer's state of a checkpoint. Throws CheckpointError if it has none, another kind, or one not finite.
 void load_optimizer(const std::filesystem::path& path, Optimizer& optimizer);
 
-/// Reads the moving average of a checkpoint. Throws CheckpointError if it has none of that size.
+/// Reads the moving average of a checkpoint. Throws CheckpointError if it has none of that size, or one not finite.
 void load_average(const std::filesystem::path& path, std::span<real> average);
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -111,8 +112,9 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const Regi
   const EncodedCorpus encoded =
       encode_text(model, {text.source, text.references.front()}, model.longest_sentence(), "the text");
   row.sentences = static_cast<Index>(text.source.size());
-  row.loss = evaluate_loss(model, encoded.corpus, model.config().training.batch_tokens);
   naming_checkpoint(std::span(&path, 1), [&] {
+    row.loss = evaluate_loss(model, encoded.corpus, model.config().training.batch_tokens);
+    if (row.loss.tokens > 0 && std::isnan(row.loss.loss)) throw NotANumberError(0);
     LineProgress progress(stderr, true, row.sentences);
     row.result = evaluate_translations(model, text.source, text.references, row.metrics, options, decoding.batch_tokens,
                                        &progress);

@@ -75,7 +75,7 @@ std::string to_text(TranslationModel& model, const TrainingState& state) {
 }
 
 int inspect(const Arguments& arguments, const Registry& registry) {
-  const Checkpoint checkpoint = load_checkpoint(arguments.only_positional(), registry);
+  const Checkpoint checkpoint = load_checkpoint(arguments.only_positional(), registry, Numbers::kAny);
   print(arguments.has("json") ? to_json(*checkpoint.model, checkpoint.state).dump(2) + "\n"
                               : to_text(*checkpoint.model, checkpoint.state));
   return 0;

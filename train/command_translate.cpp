@@ -42,6 +42,18 @@ std::optional<SamplingOptions> sampling_options(const Arguments& arguments) {
                          .seed = static_cast<std::uint64_t>(arguments.whole("seed", 1, 0, kLargestSeed))};
 }
 
+/// Throws for a least length above the longest, naming each where it was given: on the command line or in the
+/// checkpoint.
+[[noreturn]] void refuse_lengths(const Arguments& arguments, const SearchOptions& search) {
+  const auto named = [&](const char* option, const char* key, Index value) {
+    return arguments.has(option)
+               ? fmt::format("--{} {}", option, value)
+               : fmt::format("{} {} of {} (--{} says another)", key, value, arguments.positional().front(), option);
+  };
+  arguments.refuse(named("min-length", "decoding.min_length", search.min_length) + " is more than " +
+                   named("max-length", "decoding.max_length", search.max_length));
+}
+
 TranslateOptions translate_options(const Arguments& arguments, const DecodingConfig& decoding) {
   TranslateOptions options;
   options.sampling = sampling_options(arguments);
@@ -59,9 +71,7 @@ TranslateOptions translate_options(const Arguments& arguments, const DecodingCon
     arguments.refuse(fmt::format("--n-best {} is more than the {} hypotheses of the beam; raise --beam", search.n_best,
                                  search.beam));
   }
-  if (search.max_length > 0 && search.min_length > search.max_length) {
-    arguments.refuse(fmt::format("--min-length {} is more than --max-length {}", search.min_length, search.max_length));
-  }
+  if (search.max_length > 0 && search.min_length > search.max_length) refuse_lengths(arguments, search);
   return options;
 }
 

@@ -220,7 +220,7 @@ std::vector<ConfigEntry> read_config_entries(std::string_view text, std::string_
     throw_at(name, text, offset, plain_message(text, offset, reader.error_text));
   }
   if (!reader.root.is_object)
-    throw ConfigError(fmt::format("{}: is {}; must be an object: {{ ... }}", name, reader.root.shown));
+    throw ConfigError(fmt::format("{}: is {}; must be an object: {{ ... }}", name, shortened(reader.root.shown)));
   return std::move(reader.entries);
 }
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
-#include "weft/core/error.h"
 #include "weft/core/kernels.h"
 
 namespace weft {
@@ -45,10 +45,11 @@ Tensor EnsembleDecoder::next_logits() {
   for (std::size_t m = 1; m < models_.size(); ++m) logits.push_back(models_[m]->next_logits(states_[m]));
   std::vector<const real*> data;
   std::vector<real> all_log_sums, log_sums;
-  for (const Tensor& one : logits) {
-    row_log_sums(one, log_sums);
+  for (std::size_t m = 0; m < logits.size(); ++m) {
+    row_log_sums(logits[m], log_sums);
+    require_numbers(log_sums, m);
     all_log_sums.insert(all_log_sums.end(), log_sums.begin(), log_sums.end());
-    data.push_back(one.data());
+    data.push_back(logits[m].data());
   }
   Tensor mean(logits.front().shape());
   log_mean_softmax(mean.rows(), mean.cols(), data, all_log_sums, mean.data());
@@ -66,6 +67,11 @@ void row_log_sums(const Tensor& logits, std::vector<real>& log_sums) {
   std::vector<TokenId> best(rows);
   log_sums.resize(rows);
   best_columns(logits.rows(), logits.cols(), logits.data(), 0, 1, best.data(), log_sums.data());
+}
+
+void require_numbers(std::span<const real> log_sums, std::optional<std::size_t> model) {
+  const bool all = std::all_of(log_sums.begin(), log_sums.end(), [](real one) { return std::isfinite(one); });
+  if (!all) throw NotANumberError(model);
 }
 
 }  // namespace weft

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "weft/core/error.h"
 #include "weft/core/threads.h"
 #include "weft/nn/registry.h"
 #include "weft/train/ensemble_decoder.h"
@@ -17,19 +15,6 @@ namespace weft {
 
 /// Models that work together; at least one. The first one's tokenizer and configuration are used.
 using ModelSpan = std::span<const TranslationModel* const>;
-
-/// The output of a model is not a number, as that of one that diverged.
-class NotANumberError : public Error {
- public:
-  /// `model` is the number, from 0, of the model among those that work together; nothing if it is not known.
-  explicit NotANumberError(std::optional<std::size_t> model)
-      : Error("the model's output is not a number; the checkpoint is from a run that diverged"), model_(model) {}
-
-  std::optional<std::size_t> model() const { return model_; }
-
- private:
-  std::optional<std::size_t> model_;
-};
 
 /// Calls `work` and has a NotANumberError that it throws name the checkpoint to blame, or all where it is not known.
 void naming_checkpoint(std::span<const std::string> paths, FunctionRef<void()> work);

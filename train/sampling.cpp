@@ -125,6 +125,7 @@ std::vector<std::vector<Hypothesis>> sample(TransformerSpan models, std::span<co
     decoder.advance(parents, tokens, rows);
     const Tensor logits = decoder.next_logits();
     row_log_sums(logits, log_sums);
+    require_numbers(log_sums, models.size() == 1 ? std::optional<std::size_t>(0) : std::nullopt);
     chosen.resize(draws.size());
     parallel_for(rows.rows(), 1, [&](Index begin, Index end) {
       for (Index row = begin; row < end; ++row) {
@@ -133,7 +134,7 @@ std::vector<std::vector<Hypothesis>> sample(TransformerSpan models, std::span<co
         if (length < limits[static_cast<std::size_t>(draw.sentence)]) {
           const auto forbidden = forbidden_tokens(decoder.prefix(row), options);
           token = sampled_token(logits.row_range(row, row + 1).values(), forbidden, sampling, draw.random.uniform());
-          if (token < 0) token = kEnd;  // nothing is allowed, or nothing is a number: the logarithm tells
+          if (token < 0) token = kEnd;  // nothing else is allowed
         }
         chosen[static_cast<std::size_t>(row)] = token;
         const real one = logits.data()[row * vocabulary + token] - log_sums[static_cast<std::size_t>(row)];
@@ -160,11 +161,6 @@ std::vector<std::vector<Hypothesis>> sample(TransformerSpan models, std::span<co
     }
     draws = std::move(going_on);
     rows = Ragged::of_lengths(lengths);
-  }
-  for (auto& samples : results) {
-    samples.erase(std::remove_if(samples.begin(), samples.end(),
-                                 [](const Hypothesis& one) { return std::isnan(one.log_probability); }),
-                  samples.end());
   }
   return results;
 }

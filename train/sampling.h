@@ -25,10 +25,10 @@ struct SamplingOptions {
 TokenId sampled_token(std::span<const real> logits, std::span<const TokenId> forbidden, const SamplingOptions& options,
                       double uniform);
 
-/// options.n_best samples of each sentence, in the order of their numbers, which may be equal; a sentence has fewer only if
-/// its model's output is not a number. lines[i] is the number of sentence i, by which its random numbers are addressed.
-/// Lengths, no_repeat_ngram and allow_unknown hold as in search(); beam does not count. A hypothesis has the log-probability
-/// that the model gives it, whatever it was drawn from.
+/// options.n_best samples of each sentence, in the order of their numbers, which may be equal. lines[i] is the number
+/// of sentence i, by which its random numbers are addressed. Lengths, no_repeat_ngram and allow_unknown hold as in
+/// search(); beam does not count. A hypothesis has the log-probability that the model gives it, whatever it was drawn
+/// from. Throws NotANumberError if a model's output is none.
 std::vector<std::vector<Hypothesis>> sample(TransformerSpan models, std::span<const TokenId> source,
                                             const Ragged& source_rows, std::span<const Index> lines,
                                             const SearchOptions& options, const SamplingOptions& sampling);

@@ -13,8 +13,9 @@
 namespace weft {
 namespace {
 
-/// The log-probability of each row of the target in one model.
-std::vector<double> log_probabilities(const Transformer& model, const Batch& batch) {
+/// The log-probability of each row of the target in model `m`.
+std::vector<double> log_probabilities(TransformerSpan models, std::size_t m, const Batch& batch) {
+  const Transformer& model = *models[m];
   constexpr Index kChunk = 256;  // rows whose logits exist at a time
   const Var memory = model.encode(Context{}, batch.source, batch.source_rows);
   const Var states = model.decode(Context{}, batch.decoder_input, batch.target_rows, memory, batch.source_rows);
@@ -24,6 +25,7 @@ std::vector<double> log_probabilities(const Transformer& model, const Batch& bat
     const Tensor logits =
         model.logits(Context{}, slice_rows(states, begin, std::min(begin + kChunk, states.rows()))).value();
     row_log_sums(logits, log_sums);
+    require_numbers(log_sums, m);
     for (Index row = 0; row < logits.rows(); ++row) {
       const TokenId token = batch.target[static_cast<std::size_t>(begin + row)];
       const real one = logits.data()[row * logits.cols() + token] - log_sums[static_cast<std::size_t>(row)];
@@ -36,6 +38,7 @@ std::vector<double> log_probabilities(const Transformer& model, const Batch& bat
 /// The logarithm of the mean of e^x.
 double log_mean(std::span<const double> x) {
   const double largest = *std::max_element(x.begin(), x.end());
+  if (std::isinf(largest)) return largest;  // each is log 0
   double sum = 0;
   for (const double one : x) sum += std::exp(one - largest);
   return largest + std::log(sum / static_cast<double>(x.size()));
@@ -56,7 +59,7 @@ std::string reason_to_skip(const ParallelText& text, std::size_t i, const Scored
 
 std::vector<double> target_log_probabilities(TransformerSpan models, const Batch& batch) {
   std::vector<std::vector<double>> each;
-  for (const Transformer* model : models) each.push_back(log_probabilities(*model, batch));
+  for (std::size_t m = 0; m < models.size(); ++m) each.push_back(log_probabilities(models, m, batch));
   if (each.size() == 1) return std::move(each[0]);
   std::vector<double> result(each.at(0).size()), row(each.size());
   for (std::size_t i = 0; i < result.size(); ++i) {
@@ -64,14 +67,6 @@ std::vector<double> target_log_probabilities(TransformerSpan models, const Batch
     result[i] = log_mean(row);
   }
   return result;
-}
-
-void throw_not_a_number(TransformerSpan models, const Batch& batch) {
-  for (std::size_t m = 0; m < models.size(); ++m) {
-    const std::vector<double> all = target_log_probabilities(models.subspan(m, 1), batch);
-    if (std::any_of(all.begin(), all.end(), [](double one) { return std::isnan(one); })) throw NotANumberError(m);
-  }
-  throw NotANumberError(std::nullopt);
 }
 
 std::vector<ScoredPair> score(ModelSpan models, const ParallelText& text, const ScoreOptions& options) {
@@ -106,7 +101,6 @@ std::vector<ScoredPair> score(ModelSpan models, const ParallelText& text, const 
       const auto begin = all.begin() + batch.target_rows.begin(static_cast<Index>(s));
       pair.log_probabilities.assign(begin, begin + batch.target_rows.length(static_cast<Index>(s)));
       pair.log_probability = std::accumulate(pair.log_probabilities.begin(), pair.log_probabilities.end(), 0.0);
-      if (std::isnan(pair.log_probability)) throw_not_a_number(networks, batch);
       if (options.alignments) pair.alignment = std::move(alignments[s]);
     }
   }

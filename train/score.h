@@ -29,12 +29,8 @@ struct ScoreOptions {
 };
 
 /// The log-probability of each row of a batch's target after what the decoder read; of several models that of the mean of
-/// their probabilities.
+/// their probabilities. Throws NotANumberError.
 std::vector<double> target_log_probabilities(TransformerSpan models, const Batch& batch);
-
-/// Throws a NotANumberError of the first model by which the target of a batch has no probability; one without a model if
-/// it has one by each.
-[[noreturn]] void throw_not_a_number(TransformerSpan models, const Batch& batch);
 
 /// Scores each pair of lines of valid UTF-8, in their order. A pair with a blank side, or with a side of more tokens than
 /// the models hold, is skipped: a part of it would have another probability. Throws NotANumberError.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <tuple>
 
 #include "weft/core/kernels.h"
@@ -11,8 +10,6 @@
 
 namespace weft {
 namespace {
-
-constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 /// One way to go on from a row.
 struct Continuation {
@@ -48,9 +45,8 @@ bool can_improve(const Sentence& sentence, Index length, const SearchOptions& op
   return best / penalty > sentence.finished.back().score;
 }
 
-/// Adds a continuation to `best`, a sorted list of at most `beam`. A NaN is never kept.
+/// Adds a continuation to `best`, a sorted list of at most `beam`.
 void keep(const Continuation& one, Index beam, std::vector<Continuation>& best) {
-  if (!(one.log_probability > kNever)) return;
   if (static_cast<Index>(best.size()) == beam) {
     if (!better(one, best.back())) return;
     best.pop_back();
@@ -91,6 +87,8 @@ std::vector<std::vector<Hypothesis>> search(TransformerSpan models, std::span<co
   EnsembleDecoder decoder(models, source, source_rows);
   const Index count = source_rows.sequences(), vocabulary = decoder.vocabulary();
 
+  const auto alone = models.size() == 1 ? std::optional<std::size_t>(0) : std::nullopt;
+
   std::vector<Sentence> sentences(static_cast<std::size_t>(count));
   std::vector<Index> parents;
   std::vector<TokenId> tokens(static_cast<std::size_t>(count), kBegin);
@@ -113,6 +111,7 @@ std::vector<std::vector<Hypothesis>> search(TransformerSpan models, std::span<co
     best.resize(static_cast<std::size_t>(rows.rows() * width));
     log_sums.resize(static_cast<std::size_t>(rows.rows()));
     best_columns(rows.rows(), vocabulary, logits.data(), first, width, best.data(), log_sums.data());
+    require_numbers(log_sums, alone);
     for (Index s = 0; s < count; ++s) {
       Sentence& sentence = sentences[static_cast<std::size_t>(s)];
       sentence.next.clear();
@@ -121,7 +120,6 @@ std::vector<std::vector<Hypothesis>> search(TransformerSpan models, std::span<co
         const auto add = [&](TokenId token) {
           const real log_probability =
               logits.data()[row * vocabulary + token] - log_sums[static_cast<std::size_t>(row)];
-          // In this order a NaN stays one.
           keep({row, token, past + std::min<double>(static_cast<double>(log_probability), 0)}, options.beam,
                sentence.next);
         };

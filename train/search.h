@@ -37,7 +37,7 @@ double length_penalty(Index length, double alpha);
 /// The best finished hypotheses of each sentence, best first; ties go to the smaller token ids. `source` holds the
 /// sentences' tokens, each with its </s>. In each step a sentence keeps its `beam` best continuations; those that end
 /// with </s> are finished. At the longest length </s> is the only continuation; below min_length it is none, unless
-/// no_repeat_ngram forbids all others. <s> is never written.
+/// no_repeat_ngram forbids all others. <s> is never written. Throws NotANumberError if a model's output is none.
 ///
 /// The search for a sentence ends when nothing that it keeps can still be better than the worst of its n_best finished
 /// hypotheses, and so misses none. For let a live hypothesis have log-probability L and become a finished one of length n

@@ -6,7 +6,6 @@
 #include "weft/core/error.h"
 #include "weft/data/batch.h"
 #include "weft/data/utf8.h"
-#include "weft/train/score.h"
 
 namespace weft {
 namespace {
@@ -126,13 +125,6 @@ std::vector<TranslatedLine> translate(ModelSpan models, std::span<const std::str
         if (!options.alignments) alignments[s][h] = {};
         line.translations.push_back(
             {std::move(joined), found[s][h].score, std::move(tokens), std::move(alignments[s][h])});
-      }
-      if (line.translations.empty()) {  // only if every probability was NaN
-        Corpus pair;
-        pair.source.append(sources[static_cast<std::size_t>(sentences[s])].ids);
-        pair.target.append({});
-        const Index alone[] = {0};
-        throw_not_a_number(networks, make_batch(pair, alone));
       }
     }
     note_done(sentences.size());
