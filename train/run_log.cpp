@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "weft/core/c_locale.h"
 #include "weft/core/error.h"
 #include "weft/core/folder.h"
 #include "weft/core/safetensors_header.h"
@@ -111,6 +112,7 @@ Index parse_line(const std::string& path, std::size_t line_number, const std::st
     return written->step;
   }
   try {
+    const CLocale for_fractions;
     const Json json = Json::parse(line);
     if (json.contains("validation")) {
       entries.validations.push_back(validation_entry(json));
