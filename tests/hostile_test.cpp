@@ -156,6 +156,12 @@ TEST_CASE("a checkpoint whose configuration claims more than its tensors is refu
   CHECK(contains(load_error(folder / "b"), "weft.source_vocabulary: its metadata are not those of a checkpoint"));
   change(folder / "a", folder / "b", "weft.training", std::string(1 << 20, '['));
   CHECK(contains(load_error(folder / "b"), "weft.training is nested too deeply"));
+  for (const std::string value : {"0,", "[],", "{},"}) {  // each takes many times its length
+    std::string values;
+    for (int i = 0; i < 100'000; ++i) values += value;
+    change(folder / "a", folder / "b", "weft.training", R"({"x\"[":[)" + values + "0]}");
+    CHECK(contains(load_error(folder / "b"), "weft.training has too many values"));
+  }
   std::string many = "{\"a\":0";
   for (int i = 0; i < 100000; ++i) many += ",\"" + std::to_string(i) + "\":0";  // no time that grows with the square
   change(folder / "a", folder / "b", "weft.training", many + "}");

@@ -22,18 +22,36 @@ double number(const ReadJson& json, const char* key) {
   return json.at(key).is_null() ? kNotANumber : json.at(key).get<double>();
 }
 
-/// Reads the metadata of training, whose values are three deep.
-ReadJson parse_training(const std::string& text, const std::string& file) {
+/// Throws for values that are deeper, or more for the length of the text, than training_json() ever writes them, of which
+/// each takes ten bytes or more: that bounds the memory that reading takes, however long a run's history is.
+void require_modest(const std::string& text, const std::string& file) {
   constexpr int kDeepest = 3;
-  const CLocale for_fractions;
-  return ReadJson::parse(text, [&file](int depth, ReadJson::parse_event_t event, const ReadJson&) {
-    const bool opens = event == ReadJson::parse_event_t::object_start || event == ReadJson::parse_event_t::array_start;
-    if (opens && depth >= kDeepest) {
-      throw CheckpointError(
-          fmt::format("{}: its metadata are not those of a checkpoint (weft.training is nested too deeply)", file));
+  constexpr std::size_t kLeastBytes = 8, kAnyText = 1000;
+  const char* problem = nullptr;
+  std::size_t values = 0;
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size() && problem == nullptr; ++i) {
+    const char c = text[i];
+    if (c == '"') in_string = !in_string;
+    if (in_string) {
+      if (c == '\\') ++i;
+      continue;
     }
-    return true;
-  });
+    const bool opens = c == '{' || c == '[';
+    depth += opens ? 1 : c == '}' || c == ']' ? -1 : 0;
+    if (depth > kDeepest) problem = "is nested too deeply";
+    if ((opens || c == ',') && ++values > kAnyText + text.size() / kLeastBytes) problem = "has too many values";
+  }
+  if (problem == nullptr) return;
+  throw CheckpointError(
+      fmt::format("{}: its metadata are not those of a checkpoint (weft.training {})", file, problem));
+}
+
+ReadJson parse_training(const std::string& text, const std::string& file) {
+  require_modest(text, file);
+  const CLocale for_fractions;
+  return ReadJson::parse(text);
 }
 
 TrainingState to_state(const ReadJson& json, const std::string& file) {
