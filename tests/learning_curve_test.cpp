@@ -50,6 +50,16 @@ TEST_CASE("curves of a run") {
   CHECK(xml::count(svg, "minutes of training") == 2);
 }
 
+TEST_CASE("every update has its place by time, before the first line of the log and after the last too") {
+  CurveRun ends = run("ends");
+  ends.entries.validations = {validation(0, 5, 11),  validation(5, 4, 12),  validation(10, 3, 13),
+                              validation(12, 2, 14), validation(30, 1, 15), validation(99, 0.5, 16)};
+  const std::string svg = learning_curve_svg({ends}, {});
+  for (const char* place : {"0: 5", "0.5: 4", "1: 3", "1.2: 2", "3: 1", "3: 0.5"}) {
+    CHECK(xml::count(svg, "<title>" + std::string(place) + "</title>") == 1);
+  }
+}
+
 TEST_CASE("by updates, another metric, several runs") {
   const std::string svg = learning_curve_svg({run("one"), run("two")}, {"", "token_accuracy", false});
   CHECK(xml::fault(svg) == "");

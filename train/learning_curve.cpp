@@ -87,10 +87,11 @@ Curve thinned(const Curve& curve) {
 }
 
 /// Where an update stands along the bottom: its number, or the minutes of training, between two lines of the log by
-/// proportion.
+/// proportion. The lines rise, so that each is found by halves: the time does not grow with the square of a log.
 double place(const std::vector<StepEntry>& steps, Index step, bool by_time) {
   if (!by_time || steps.empty()) return static_cast<double>(step);
-  const auto after = std::find_if(steps.begin(), steps.end(), [&](const StepEntry& e) { return e.step >= step; });
+  const auto after =
+      std::partition_point(steps.begin(), steps.end(), [&](const StepEntry& e) { return e.step < step; });
   if (after == steps.end()) return steps.back().elapsed_seconds / 60;
   const double from_step = after == steps.begin() ? 0 : static_cast<double>(std::prev(after)->step);
   const double from_time = after == steps.begin() ? 0 : std::prev(after)->elapsed_seconds;
