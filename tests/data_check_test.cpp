@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "cli.h"
 #include "gzip.h"
@@ -355,7 +356,6 @@ TEST_CASE("a toy task passes; wrong words are refused") {
   CHECK(text_of(json, "train")["pairs"] == 200);
   CHECK(text_of(json, "train")["kept"] == 200);
   check_refused({"data", "chek", "toy.json"}, {"did you mean \"check\"?"});
-  check_refused({"data", "check"}, {"check CONFIG"});
   check_refused({"data", "check", "toy.json", "--output", "x"}, {"--output is not for data check"});
   check_refused({"data", "make", "copy", "--json"}, {"--json is not for data make"});
   check_refused({"data", "check", "toy.json", "--limit", "0"}, {"--limit"});
@@ -371,4 +371,28 @@ TEST_CASE("a vocabulary that cannot be made hides nothing of the text") {
   CHECK(code == 2);
   CHECK(contains(json.dump(), "subwords need at least"));
   CHECK(text_of(json, "train")["findings"].size() > 0);  // the two sides are equal
+  const auto [unread, others] = check({"tiny.json", "--set", "data.train_source=nosuch"});
+  CHECK(unread == 2);
+  for (const auto& [report, split, pairs] :
+       {std::tuple(json, "train", 400), std::tuple(json, "valid", 20), std::tuple(others, "valid", 20)}) {
+    CHECK(text_of(report, split)["pairs"] == pairs);
+    for (const char* key : {"kept", "dropped", "source", "target"}) CHECK_FALSE(text_of(report, split).contains(key));
+  }
+  const Outcome text = run_weft({"data", "check", "tiny.json", "--set", "data.train_source=nosuch"});
+  CHECK(
+      contains(text.out, "valid: valid.src valid.trg\n  20 pairs; their tokens are not known without vocabularies\n"));
+  CHECK_FALSE(contains(text.out, "kept"));
+}
+
+TEST_CASE("vocabularies that no checkpoint has room for are refused, as they are in training") {
+  trained();
+  const std::string most((4 << 20) - 1, '\x01');  // one token, each byte of which is written as six
+  put("wide.src", "a" + most + "\nb" + most + "\n");
+  put("wide.trg", "c" + most + "\nd" + most + "\n");
+  const auto [code, json] = check({"tiny.json", "--set", "data.train_source=wide.src", "--set",
+                                   "data.train_target=wide.trg", "--set", "data.tokenizer=whitespace"});
+  CHECK(code == 2);
+  REQUIRE(json["problems"].size() == 1);
+  CHECK(contains(json["problems"][0], "the vocabularies take 101 MB of the 90 MB"));
+  CHECK(text_of(json, "train")["kept"] == 2);
 }

@@ -8,6 +8,7 @@
 
 #include "weft/core/error.h"
 #include "weft/data/tokenizer.h"
+#include "weft/train/checkpoint.h"
 #include "weft/train/data_subject.h"
 #include "weft/train/run_data.h"
 
@@ -53,6 +54,14 @@ void hold_out_parts(const Config& config, Index limit, SubjectText& train, std::
     held_out.report.longest = config.model.max_length - 1;
     others.insert(others.begin(), std::move(held_out));
   }
+}
+
+Index count_pairs(const SubjectText& subject) {
+  Index count = 0;
+  for (std::size_t i = 0; i < subject.parts.size(); ++i) {
+    count += subject.parts[i] == subject.part && subject.text.is_pair(static_cast<Index>(i));
+  }
+  return count;
 }
 
 /// Why training would be refused for what was found in a text.
@@ -123,8 +132,13 @@ DataReport check_data(const Config& config, Index limit) {
     const auto target_tokenizer =
         make_tokenizer(config.data.tokenizer, config.data.lowercase, vocabularies.target.subwords());
     const TextEncoder source{*source_tokenizer, vocabularies.source}, target{*target_tokenizer, vocabularies.target};
-    measure_lengths(train, source, target);
-    for (SubjectText& other : others) measure_lengths(other, source, target);
+    const auto measure = [&](SubjectText& subject) {
+      measure_lengths(subject, source, target);
+      subject.report.measured = true;
+    };
+    measure(train);
+    for (SubjectText& other : others) measure(other);
+    require_room_in_header(vocabularies.source, vocabularies.target);
   } catch (const ConfigError& error) {
     result.problems.push_back(error.what());
   } catch (const DataError& error) {
@@ -134,8 +148,9 @@ DataReport check_data(const Config& config, Index limit) {
   others.insert(others.begin(), std::move(train));
   for (SubjectText& subject : others) {
     TextReport& report = subject.report;
+    if (!report.measured) report.pairs = count_pairs(subject);
     add_problems(report, result.problems);
-    if (report.kept == 0 && result.source_vocabulary > 0 && report.split != "test") {
+    if (report.measured && report.kept == 0 && report.split != "test") {
       result.problems.push_back(
           fmt::format("{}: no pair is left of {} ({} blank, {} with more than {} tokens on a side)", report.split,
                       report.pairs, report.blank, report.too_long, report.longest));

@@ -32,7 +32,9 @@ struct TextReport {
   std::string split;
   std::vector<std::string> files;
   Index longest = 0;  ///< tokens that a side may have
-  Index pairs = 0, kept = 0, blank = 0, too_long = 0;
+  Index pairs = 0;
+  bool measured = false;  ///< false where there are no vocabularies: then the numbers up to `target` are not known
+  Index kept = 0, blank = 0, too_long = 0;
   SideReport source, target;
   Findings findings;
 };

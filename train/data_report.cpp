@@ -28,14 +28,19 @@ std::vector<std::string> row(const std::string& name, const SideReport& side) {
 std::string to_text(const TextReport& report) {
   std::string text = report.split + (report.files.empty() ? "" : ":");
   for (const std::string& file : report.files) text += fmt::format(" {}", show_controls(file));
-  text += fmt::format("\n  {} pairs, {} kept, {} dropped: {} blank on a side, {} with more than {} tokens on a side\n",
-                      format_count(report.pairs), format_count(report.kept), format_count(report.pairs - report.kept),
-                      format_count(report.blank), format_count(report.too_long), format_count(report.longest));
-  text +=
-      format_table({{"  side", "tokens", "50 %", "90 %", "95 %", "99 %", "longest", "unknown", "characters a token"},
-                    row("source", report.source),
-                    row("target", report.target)},
-                   "lrrrrrrrr");
+  text += fmt::format("\n  {} pairs", format_count(report.pairs));
+  if (report.measured) {
+    text += fmt::format(", {} kept, {} dropped: {} blank on a side, {} with more than {} tokens on a side\n",
+                        format_count(report.kept), format_count(report.pairs - report.kept), format_count(report.blank),
+                        format_count(report.too_long), format_count(report.longest));
+    text +=
+        format_table({{"  side", "tokens", "50 %", "90 %", "95 %", "99 %", "longest", "unknown", "characters a token"},
+                      row("source", report.source),
+                      row("target", report.target)},
+                     "lrrrrrrrr");
+  } else {
+    text += "; their tokens are not known without vocabularies\n";
+  }
   for (std::size_t i = 0; i < kOddities; ++i) {
     const auto oddity = static_cast<Oddity>(i);
     const Finding& finding = report.findings[oddity];
@@ -77,15 +82,18 @@ Json to_json(const TextReport& report) {
                         {"count", finding.count},
                         {"first", places}});
   }
-  return {{"split", report.split},
-          {"files", report.files},
-          {"pairs", report.pairs},
-          {"kept", report.kept},
-          {"dropped", {{"blank", report.blank}, {"too_long", report.too_long}}},
-          {"longest_allowed", report.longest},
-          {"source", to_json(report.source)},
-          {"target", to_json(report.target)},
-          {"findings", findings}};
+  Json json{{"split", report.split}, {"files", report.files}, {"pairs", report.pairs}};
+  if (report.measured) {
+    json["kept"] = report.kept;
+    json["dropped"] = {{"blank", report.blank}, {"too_long", report.too_long}};
+  }
+  json["longest_allowed"] = report.longest;
+  if (report.measured) {
+    json["source"] = to_json(report.source);
+    json["target"] = to_json(report.target);
+  }
+  json["findings"] = findings;
+  return json;
 }
 
 }  // namespace
