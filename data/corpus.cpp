@@ -117,7 +117,9 @@ EncodedCorpus CorpusEncoder::finish() {
   if (report.kept == 0) {
     throw DataError(fmt::format("{}: no pair is left of {} ({} blank, {} with more than {} tokens on a side); {}",
                                 name_, report.pairs, report.blank, report.too_long, max_length_,
-                                report.too_long > 0 ? "raise max_length" : "give a text with sentences on both sides"));
+                                report.too_long > 0
+                                    ? "raise model.max_length and, for the training text, data.max_length"
+                                    : "give a text with sentences on both sides"));
   }
   return std::exchange(result_, {});
 }

@@ -127,7 +127,12 @@ std::vector<std::string> read_lines(const std::filesystem::path& path) try {
 }
 
 ParallelText read_parallel(const std::filesystem::path& source, const std::filesystem::path& target) {
-  ParallelText text{read_lines(source), read_lines(target)};
+  return read_parallel(read_lines(source), source, target);
+}
+
+ParallelText read_parallel(std::vector<std::string> lines, const std::filesystem::path& source,
+                           const std::filesystem::path& target) {
+  ParallelText text{std::move(lines), read_lines(target)};
   const std::size_t source_lines = text.source.size(), target_lines = text.target.size();
   drop_surplus_blanks(text.source, target_lines);
   drop_surplus_blanks(text.target, source_lines);

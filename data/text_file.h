@@ -70,4 +70,8 @@ std::vector<std::string> read_lines(const std::filesystem::path& path);
 /// or if the line counts differ.
 ParallelText read_parallel(const std::filesystem::path& source, const std::filesystem::path& target);
 
+/// The same for lines that were read from `source` before, which may be a pipe.
+ParallelText read_parallel(std::vector<std::string> lines, const std::filesystem::path& source,
+                           const std::filesystem::path& target);
+
 }  // namespace weft

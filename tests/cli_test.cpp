@@ -72,7 +72,7 @@ TEST_CASE("wrong words are refused in one line that says what is right") {
   check_refused({"evaluate"}, {"CHECKPOINT", "found 0"});
   check_refused({"translate", trained(), "--beam"}, {"beam"});
   for (const char* verb : {"translate", "evaluate"}) {
-    for (const char* beam : {"0", "-1", "abc", "", "1.5", "1000000", "99999999999999999999"}) {
+    for (const char* beam : {"0", "-1", "abc", "1.5", "1000000", "99999999999999999999"}) {
       check_refused({verb, trained(), std::string("--beam=") + beam},
                     {"--beam", beam, "a whole number from 1 to 1024"});
     }
@@ -119,14 +119,53 @@ TEST_CASE("wrong words are refused in one line that says what is right") {
   check_refused({"evaluate", trained(), "--source", "test.src"}, {"--source and --reference go together"});
   check_refused({"evaluate", trained(), "--source", "a", "--reference", "b", "--split", "test"}, {"not both"});
   check_refused({"evaluate", trained(), "--split", "tset"}, {"\"tset\"", "train, valid, test"});
-  check_refused({"config", "show"}, {"show FILE", "docs"});
-  check_refused({"config", "sohw", "a.json"}, {"did you mean \"show\"?"});
+  check_refused({"config", "sohw", "a.json"}, {"show FILE | docs", "did you mean \"show\"?"});
+  check_refused({"config", "docs", "--set", "model.heads=2"}, {"--set is for config show"});
+  check_refused({"config", "show", "tiny.json", "--set", "optimizer.learning_rate=1e400"},
+                {"learning_rate is 1e400 (out of range); must be a number"});
+  check_refused({"translate", "--positional", trained()}, {"'positional' does not exist"});
+  check_refused({"check", "layer", "default", "--slot", "norm"}, {"not a layer that the slot norm has; it has norm ("});
   check_refused({"data", "make", "fr-en"}, {"--output is missing"});
   check_refused({"data", "make", "fr-eng", "--output", "d"}, {"fr-eng", "fr-en, copy, reverse, sort"});
   for (const char* pairs : {"0", "-5", "many"}) {
     check_refused({"data", "make", "copy", "--output", "d", "--pairs", pairs}, {"--pairs", pairs});
   }
   check_refused({"data", "make", "copy", "--output", "tiny.json/d", "--pairs", "5"}, {"tiny.json/d"});
+}
+
+TEST_CASE("what is missing or empty is named") {
+  trained();
+  check_refused({"config", "show"}, {"config: expected show FILE, found show; see"});
+  check_refused({"config", "show", "a", "b"}, {"expected show FILE, found show a b; see"});
+  check_refused({"config"}, {"expected show FILE | docs, found nothing"});
+  check_refused({"data", "make"}, {"expected make TASK, found make; see"});
+  check_refused({"data", "check"}, {"expected check CONFIG, found check; see"});
+  check_refused({"bench", "step"}, {"expected step CONFIG, found step; see"});
+  check_refused({"train", ""}, {"train: argument 1 of 1 is empty; expected CONFIG"});
+  check_refused({"average", "out", ""}, {"argument 2 of 2 is empty"});
+  check_refused({"train", "tiny.json", "--from", ""}, {"train: --from is empty"});
+  check_refused({"average", "--run", "", "--last", "1", "--output", "x.safetensors"}, {"average: --run is empty"});
+  check_refused({"translate", trained(), "--beam="}, {"--beam is empty"});
+  CHECK(run_weft({"config", "--help"}).code == 0);
+}
+
+TEST_CASE("a message is not as long as what it tells of") {
+  trained();
+  const std::string name = "begin/" + std::string(3000, 'x');
+  const Outcome outcome = run_weft({"inspect", name + "\u00e9/end"});
+  CHECK(outcome.code == 2);
+  CHECK(outcome.err.size() < 2500);
+  CHECK(outcome.err.starts_with("weft: begin/xxx"));
+  CHECK(contains(outcome.err, "xx [... 1,"));
+  CHECK(contains(outcome.err, " bytes ...] xx"));
+  CHECK(contains(outcome.err, "\u00e9/end: "));
+  // Each line of a configuration's problems stays.
+  Words words{"config", "show", "tiny.json"};
+  for (int i = 0; i < 12; ++i)
+    words = words + Words{"--set", "nothing" + std::to_string(i) + std::string(300, 'y') + "=1"};
+  const Outcome problems = run_weft(words);
+  CHECK(lines_of(problems.err).size() == 12);
+  CHECK_FALSE(contains(problems.err, "[..."));
 }
 
 TEST_CASE("a configuration that cannot be used is refused, one line a problem") {
@@ -188,7 +227,7 @@ TEST_CASE("text that cannot be used is refused before anything is written") {
   check_refused(train_with({"data.train_source=utf16", "data.train_target=utf16"}), {"utf16: this is UTF-16"});
   put("long", "a b c d e f a b c d e f\na b c d e f a b c d e f\n");
   check_refused(train_with({"data.train_source=long", "data.train_target=long"}),
-                {"the training text: no pair is left of 2", "2 with more than 9 tokens", "raise max_length"});
+                {"the training text: no pair is left of 2", "2 with more than 9 tokens", "raise model.max_length and"});
   check_refused({"train", "tiny.json", "--run", "tiny.json/run"}, {"tiny.json/run", "--run"});
   check_refused({"train", "tiny.json", "--run", "tiny.json"}, {"tiny.json", "--run"});
   if (::access("/proc/version", W_OK) != 0) {  // where even root may not write
@@ -462,4 +501,30 @@ TEST_CASE("evaluate scores checkpoints on splits and on files") {
     again.erase("seconds");
     CHECK(again == split);
   }
+}
+
+TEST_CASE("evaluate reads a source from a pipe once, for all references and checkpoints") {
+  const std::string best = trained();
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  const std::string source = bytes_of("test.src");
+  REQUIRE(::write(ends[1], source.data(), source.size()) == static_cast<ssize_t>(source.size()));
+  ::close(ends[1]);
+  const Descriptor out("pipe.out", O_WRONLY | O_CREAT), err("pipe.err", O_WRONLY | O_CREAT);
+  CHECK(wait_for(start({"evaluate", best, "tiny/last.safetensors", "--json", "--source", "/dev/stdin", "--reference",
+                        "test.trg", "--reference", "test.trg"},
+                       ends[0], out, err)) == 0);
+  ::close(ends[0]);
+  CHECK(bytes_of("pipe.err").empty());
+  const Json rows = Json::parse(bytes_of("pipe.out"));
+  REQUIRE(rows.size() == 2);
+  for (const Json& row : rows) CHECK(row["sentences"] == 20);
+}
+
+TEST_CASE("a text to translate may begin with a byte that gzip's do too") {
+  const Outcome plain = run_weft({"translate", trained()}, "\x1F a b\n");
+  CHECK(plain.code == 0);
+  CHECK(lines_of(plain.out).size() == 1);
+  CHECK(run_weft({"translate", trained()}, "\x1F").code == 0);
+  check_refused({"translate", trained()}, {"standard input: is gzipped"}, "\x1F\x8B\b");
 }

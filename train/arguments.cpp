@@ -1,12 +1,17 @@
 #include "weft/train/arguments.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cxxopts.hpp>
+#include <iterator>
 #include <optional>
+#include <sstream>
 
 #include "weft/core/error.h"
+#include "weft/core/suggestion.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
@@ -20,12 +25,23 @@ std::optional<Number> parsed(const std::string& text) {
   return number;
 }
 
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
 }  // namespace
 
 Arguments::Arguments(const VerbHelp& help, const std::vector<std::string>& words)
     : verb_(help.verb), expected_(help.positional) {
+  constexpr const char* kPositional = "positional";  // an option to cxxopts, but to nobody else
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    const std::string name = word.substr(0, word.find('='));
+    if (name == std::string("--") + kPositional) refuse(fmt::format("Option '{}' does not exist", kPositional));
+  }
   cxxopts::Options options("weft " + help.verb);
-  options.add_options()("help", "")("positional", "", cxxopts::value<std::vector<std::string>>());
+  options.add_options()("help", "")(kPositional, "", cxxopts::value<std::vector<std::string>>());
   for (const Option& option : help.options) {
     if (option.value.empty()) {
       options.add_options()(option.name, "");
@@ -34,7 +50,7 @@ Arguments::Arguments(const VerbHelp& help, const std::vector<std::string>& words
       options.add_options()(option.name, "", cxxopts::value<std::string>());
     }
   }
-  options.parse_positional({"positional"});
+  options.parse_positional({kPositional});
   std::vector<std::string> copies{"weft"};
   copies.insert(copies.end(), words.begin(), words.end());
   std::vector<char*> pointers;
@@ -44,7 +60,7 @@ Arguments::Arguments(const VerbHelp& help, const std::vector<std::string>& words
   try {
     const auto result = options.parse(argc, argv);
     for (const auto& argument : result.arguments()) {
-      if (argument.key() == "positional") {
+      if (argument.key() == kPositional) {
         positional_.push_back(argument.value());
       } else {
         values_[argument.key()].push_back(argument.value());
@@ -58,6 +74,39 @@ Arguments::Arguments(const VerbHelp& help, const std::vector<std::string>& words
   } catch (const std::exception& error) {  // its classes differ between versions
     refuse(error.what());
   }
+  require_not_empty();
+  if (!wants_help()) require_use();
+}
+
+/// An empty name would be the current folder to some, and nothing at all to others.
+void Arguments::require_not_empty() const {
+  for (const auto& [option, values] : values_) {
+    if (std::count(values.begin(), values.end(), "") > 0) refuse(fmt::format("--{} is empty; give its value", option));
+  }
+  const auto empty = std::find(positional_.begin(), positional_.end(), "");
+  if (empty == positional_.end()) return;
+  refuse(fmt::format("argument {} of {} is empty; expected {}", empty - positional_.begin() + 1, positional_.size(),
+                     expected_));
+}
+
+/// Of a verb with several uses, the words must be those of one, in number and by the first of them.
+void Arguments::require_use() const {
+  if (expected_.find(" | ") == std::string::npos) return;
+  const std::string found = fmt::format("{}", fmt::join(positional_, " "));
+  std::vector<std::string> first;
+  std::string rest = expected_;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(" | "), rest.size());
+    const std::string use = rest.substr(0, end);
+    rest.erase(0, end + 3);
+    const std::vector<std::string> words = words_of(use);
+    first.push_back(words.front());
+    if (positional_.empty() || positional_.front() != words.front()) continue;
+    if (positional_.size() == words.size()) return;
+    refuse(fmt::format("expected {}, found {}", use, found));
+  }
+  refuse(fmt::format("expected {}, found {}{}", expected_, found.empty() ? "nothing" : found,
+                     positional_.empty() ? "" : suggestion(positional_.front(), first)));
 }
 
 void Arguments::refuse(const std::string& problem) const {

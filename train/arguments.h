@@ -19,7 +19,7 @@ struct Option {
 /// A verb as its help shows it.
 struct VerbHelp {
   std::string verb;        ///< "translate"
-  std::string positional;  ///< "CHECKPOINT"
+  std::string positional;  ///< "CHECKPOINT"; uses of which each begins with a word of its own as "show FILE | docs"
   std::string meaning;     ///< one sentence or a few
   std::vector<Option> options;
   std::vector<std::string> examples;  ///< whole commands
@@ -28,8 +28,8 @@ struct VerbHelp {
 /// What the user gave to a verb.
 class Arguments {
  public:
-  /// Parses what stands after the verb. Throws ConfigError, naming the verb's help, for an unknown option or one without
-  /// its value.
+  /// Parses what stands after the verb. Throws ConfigError, naming the verb's help, for an unknown option, one without its
+  /// value, an empty value or argument, and, unless help is asked for, for words that are none of the verb's uses.
   Arguments(const VerbHelp& help, const std::vector<std::string>& words);
 
   bool wants_help() const { return has("help"); }
@@ -52,6 +52,9 @@ class Arguments {
   double number(const std::string& option, double otherwise, double most) const;
 
  private:
+  void require_not_empty() const;
+  void require_use() const;
+
   std::string verb_;
   std::string expected_;
   std::vector<std::string> positional_;

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <string_view>
 
 #include "weft/core/c_locale.h"
 #include "weft/core/error.h"
@@ -90,10 +91,38 @@ int fail(const char* text, int code) {
   return code;
 }
 
-/// Says it in one line, whatever the names of files hold. With `lines`, in the lines that the error has.
+/// Appends a line, of which some 2,000 characters are kept: a text from a file may be as long as the file, and its end says
+/// how to mend it.
+void append_shortened(std::string_view line, std::string& text) {
+  constexpr std::size_t kBegin = 1200, kEnd = 800;
+  const auto inside = [line](std::size_t at) { return (static_cast<unsigned char>(line[at]) & 0xC0) == 0x80; };
+  if (line.size() <= kBegin + kEnd + 100) {
+    text += line;
+    return;
+  }
+  std::size_t begin = kBegin, end = line.size() - kEnd;
+  while (begin > kBegin - 3 && inside(begin)) --begin;  // of a code point
+  while (end < line.size() - kEnd + 3 && inside(end)) ++end;
+  text += fmt::format("{} [... {} bytes ...] {}", line.substr(0, begin), format_count(static_cast<Index>(end - begin)),
+                      line.substr(end));
+}
+
+/// A message in one line, whatever the names of files hold; with `lines`, in the lines that it has. None is very long.
+std::string message(std::string_view text, bool lines) {
+  std::string shortened;
+  while (lines && text.find('\n') != text.npos) {
+    append_shortened(text.substr(0, text.find('\n')), shortened);
+    shortened += '\n';
+    text.remove_prefix(text.find('\n') + 1);
+  }
+  append_shortened(text, shortened);
+  return show_controls(shortened, lines);
+}
+
+/// Says it; `lines` as above.
 int fail(const std::exception& error, int code, bool lines = false) {
   try {
-    return fail(show_controls(error.what(), lines).c_str(), code);
+    return fail(message(error.what(), lines).c_str(), code);
   } catch (const std::bad_alloc&) {
     return fail(error.what(), code);
   }
@@ -142,7 +171,7 @@ void print(const std::string& text) {
 }
 
 void warn(const std::string& text) {
-  const std::string line = fmt::format("weft: warning: {}\n", show_controls(text));
+  const std::string line = fmt::format("weft: warning: {}\n", message(text, false));
   (void)write_unless_stopped(STDERR_FILENO, line);
 }
 

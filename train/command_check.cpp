@@ -35,6 +35,7 @@ std::string default_layer(const std::string& slot) {
 /// The slots that have a layer of that name: all of them, or the one asked for.
 std::vector<std::string> slots_to_check(const Registry& registry, const std::string& name, const Arguments& arguments) {
   std::vector<std::string> slots = Registry::slots(), found, names;
+  std::string owner = "this program", has = "knows";
   if (arguments.has("slot")) {
     const std::string slot = arguments.text("slot");
     if (std::count(slots.begin(), slots.end(), slot) == 0) {
@@ -42,6 +43,8 @@ std::vector<std::string> slots_to_check(const Registry& registry, const std::str
           fmt::format("check: --slot {} is not one of {}{}", slot, fmt::join(slots, ", "), suggestion(slot, slots)));
     }
     slots = {slot};
+    owner = "the slot " + slot;
+    has = "has";
   }
   std::string known;
   for (const std::string& slot : slots) {
@@ -51,8 +54,8 @@ std::vector<std::string> slots_to_check(const Registry& registry, const std::str
     known += fmt::format("{}{} ({})", known.empty() ? "" : "; ", slot, fmt::join(of_slot, ", "));
   }
   if (found.empty()) {
-    throw ConfigError(fmt::format("check: \"{}\" is not a layer that this program knows{}; it knows {}", name,
-                                  suggestion(name, names), known));
+    throw ConfigError(fmt::format("check: \"{}\" is not a layer that {} {}{}; it {} {}", name, owner, has,
+                                  suggestion(name, names), has, known));
   }
   return found;
 }
@@ -79,6 +82,8 @@ Report report_on(const Registry& registry, const std::string& slot, const std::s
     report.usual = timings[1];
   } catch (const std::exception& error) {  // timing passes or fails nothing
     report.no_timing = error.what();
+  } catch (...) {
+    report.no_timing = "the layer threw something that is no std::exception";
   }
   return report;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -48,34 +49,38 @@ struct Row {
   double seconds = 0;
 };
 
-EvaluationText text_of(const Arguments& arguments, const Checkpoint& checkpoint) {
+/// The text that --source and --reference name; nothing if a split is asked for. Each file is read once: it may be a pipe.
+std::optional<EvaluationText> given_text(const Arguments& arguments) {
   if (arguments.has("source") != arguments.has("reference")) {
     arguments.refuse("--source and --reference go together");
   }
   if (arguments.has("source") && arguments.has("split")) {
     arguments.refuse("give --split, or --source and --reference, not both");
   }
-  if (!arguments.has("source")) {
-    const RunText run_text(checkpoint.model->config().data);
-    const std::uint64_t held_out = checkpoint.state.held_out_hash;
-    if (held_out != 0 && run_text.held_out_hash() != held_out) {
-      throw DataError(
-          "evaluate: the training text is not that of this run, so other pairs would be held out of it; restore it, or "
-          "give "
-          "--source and --reference");
-    }
-    ParallelText text = run_text.split(arguments.text("split", "test"));
-    return {std::move(text.source), {std::move(text.target)}};
-  }
+  if (!arguments.has("source")) return std::nullopt;
+  const std::string source = arguments.text("source");
+  const std::vector<std::string> lines = read_lines(source);
   EvaluationText all;
   for (const std::string& path : arguments.all("reference")) {
-    ParallelText text = read_parallel(arguments.text("source"), path);
+    ParallelText text = read_parallel(lines, source, path);
     if (all.references.empty() || text.source.size() < all.source.size()) all.source = text.source;
     all.references.push_back(std::move(text.target));
   }
   // What some references have beyond the last line of others is blank, or has a blank source.
   for (auto& reference : all.references) reference.resize(all.source.size());
   return all;
+}
+
+EvaluationText split_text(const Arguments& arguments, const Checkpoint& checkpoint) {
+  const RunText run_text(checkpoint.model->config().data);
+  const std::uint64_t held_out = checkpoint.state.held_out_hash;
+  if (held_out != 0 && run_text.held_out_hash() != held_out) {
+    throw DataError(
+        "evaluate: the training text is not that of this run, so other pairs would be held out of it; restore it, or "
+        "give --source and --reference");
+  }
+  ParallelText text = run_text.split(arguments.text("split", "test"));
+  return {std::move(text.source), {std::move(text.target)}};
 }
 
 /// Throws, before anything is translated, for an output that cannot come to be.
@@ -93,7 +98,8 @@ void check_output(const Arguments& arguments) {
   require_outputs(arguments, {"output"}, inputs);
 }
 
-Row evaluate_one(const std::string& path, const Arguments& arguments, const Registry& registry) {
+Row evaluate_one(const std::string& path, const Arguments& arguments, const std::optional<EvaluationText>& given,
+                 const Registry& registry) {
   const auto began = std::chrono::steady_clock::now();
   const Checkpoint checkpoint = load_checkpoint(path, registry);
   const TranslationModel& model = *checkpoint.model;
@@ -105,7 +111,8 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const Regi
   BleuOptions bleu;
   bleu.tokenizer = bleu_tokenizer(decoding.bleu_tokenizer);
   row.metrics = metrics_of(arguments, bleu);
-  const EvaluationText text = text_of(arguments, checkpoint);
+  const auto own = given ? std::nullopt : std::optional(split_text(arguments, checkpoint));
+  const EvaluationText& text = given ? *given : *own;
   for (const auto& metric : row.metrics) row.signatures.push_back(signature(*metric, text.references.size()));
   SearchOptions options = search_options(decoding);
   options.beam = arguments.whole("beam", decoding.beam, 1, kWidestBeam);
@@ -223,8 +230,9 @@ int evaluate(const Arguments& arguments, const Registry& registry) {
   if (arguments.positional().empty()) arguments.only_positional();  // says what is missing
   check_output(arguments);
   metrics_of(arguments, {});  // says what is wrong before a checkpoint is read
+  const std::optional<EvaluationText> given = given_text(arguments);
   std::vector<Row> rows;
-  for (const std::string& path : arguments.positional()) rows.push_back(evaluate_one(path, arguments, registry));
+  for (const std::string& path : arguments.positional()) rows.push_back(evaluate_one(path, arguments, given, registry));
   if (arguments.has("output")) {
     write_output(arguments.text("output"), [&](PutText put) {
       for (const std::string& line : rows.front().result.translations) put(line + "\n");

@@ -171,6 +171,9 @@ class ValueReader : public nlohmann::json_sax<nlohmann::json> {
 std::string plain_message(std::string_view text, std::size_t offset, std::string_view parser_text) {
   if (offset >= text.size())
     return "the text ends too early; a value, or the end of an object, string or comment is missing";
+  // Escaped, as the parser advises, it is refused too.
+  if (parser_text.find("control character") != std::string_view::npos)
+    return "a control character in a text; remove it, or close the text before it";
   const char c = text[offset];
   const auto last = text.substr(0, offset).find_last_not_of(" \t\r\n");
   const char previous = last == std::string_view::npos ? '\0' : text[last];
@@ -226,8 +229,10 @@ std::vector<ConfigEntry> read_config_entries(std::string_view text, std::string_
 
 std::optional<FoundValue> read_json_value(std::string_view text) {
   ValueReader reader;
-  if (text.size() > kMostConfigBytes || text.find('\0') != std::string_view::npos || !reader.parse(text)) {
-    return std::nullopt;
+  if (text.size() > kMostConfigBytes || text.find('\0') != std::string_view::npos) return std::nullopt;
+  if (!reader.parse(text)) {
+    if (reader.error_text.find("number overflow") == std::string::npos) return std::nullopt;
+    return FoundValue{{}, std::string(text) + " (out of range)"};
   }
   return std::move(reader.root);
 }

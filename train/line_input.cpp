@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <streambuf>
+#include <string_view>
 
 #include "weft/core/error.h"
 #include "weft/core/file_calls.h"
@@ -30,6 +31,15 @@ class LineInput::Buffer : public std::streambuf {
       if (egptr() - gptr() == static_cast<std::ptrdiff_t>(buffer_.size()) || ::poll(&descriptor, 1, 0) <= 0)
         return false;
       if (!fill()) return gptr() != egptr();
+    }
+    return true;
+  }
+
+  /// Whether what is next is these bytes; waits for them only as long as it may be.
+  bool begins_with(std::string_view bytes) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      if (gptr() + i == egptr() && !fill()) return false;
+      if (gptr()[i] != bytes[i]) return false;
     }
     return true;
   }
@@ -79,8 +89,8 @@ LineInput::~LineInput() {
 std::vector<std::string> LineInput::next_lines(std::size_t most) {
   std::vector<std::string> lines;
   std::string line;
-  constexpr int kGzip = 0x1F;  // gzip's first byte, which no text begins with
-  if (lines_->line_number() == 0 && stream_->peek() == kGzip) {
+  constexpr std::string_view kGzip = "\x1F\x8B";  // which is not UTF-8
+  if (lines_->line_number() == 0 && stream_->peek() == kGzip[0] && buffer_->begins_with(kGzip)) {
     throw DataError(fmt::format("{}: is gzipped; unpack it on the way: gzip -dc FILE | weft ...", name_));
   }
   while (lines.size() < most && (lines.empty() || buffer_->has_line()) && lines_->next(line)) lines.push_back(line);
