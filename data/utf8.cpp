@@ -4,7 +4,9 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <array>
+#include <optional>
+#include <vector>
 
 namespace weft {
 namespace {
@@ -15,6 +17,43 @@ utf8proc_category_t category(char32_t value) {
 }
 
 bool is_ascii(std::string_view text, std::size_t at) { return static_cast<unsigned char>(text[at]) < 0x80; }
+
+int combining_class(utf8proc_int32_t point) { return utf8proc_get_property(point)->combining_class; }
+
+/// Sorts each run of combining marks by their class; utf8proc does the same in a time with the square of the run.
+void sort_marks(std::vector<utf8proc_int32_t>& points) {
+  for (auto at = points.begin(); at != points.end();) {
+    const auto end = std::find_if(at, points.end(), [](utf8proc_int32_t point) { return combining_class(point) == 0; });
+    std::stable_sort(at, end,
+                     [](utf8proc_int32_t a, utf8proc_int32_t b) { return combining_class(a) < combining_class(b); });
+    at = end == points.end() ? end : end + 1;
+  }
+}
+
+/// The text in full case folding and NFC; nothing if it is not UTF-8.
+std::optional<std::string> composed_fold(std::string_view text) {
+  constexpr auto kOptions = static_cast<utf8proc_option_t>(UTF8PROC_CASEFOLD | UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+  std::array<utf8proc_int32_t, 32> made;  // of one code point, which makes four at most
+  std::vector<utf8proc_int32_t> points;
+  points.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint point = code_point_at(text, at);
+    if (point.value == kInvalidCodePoint) return std::nullopt;
+    int boundary = 0;
+    const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(point.value), made.data(), made.size(),
+                                               kOptions, &boundary);
+    if (count < 0) return std::nullopt;
+    points.insert(points.end(), made.begin(), made.begin() + count);
+    at += point.length;
+  }
+  sort_marks(points);
+  const auto length = utf8proc_normalize_utf32(points.data(), static_cast<utf8proc_ssize_t>(points.size()), kOptions);
+  std::string folded;
+  for (utf8proc_ssize_t i = 0; i < length; ++i) {
+    append_code_point(folded, static_cast<char32_t>(points[static_cast<std::size_t>(i)]));
+  }
+  return folded;
+}
 
 }  // namespace
 
@@ -110,13 +149,7 @@ std::string fold_text(std::string_view line) {
     for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     return text;
   }
-  utf8proc_uint8_t* folded = nullptr;
-  const auto length =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
-                   &folded, static_cast<utf8proc_option_t>(UTF8PROC_CASEFOLD | UTF8PROC_COMPOSE | UTF8PROC_STABLE));
-  if (length >= 0) text.assign(reinterpret_cast<const char*>(folded), static_cast<std::size_t>(length));
-  std::free(folded);
-  return text;
+  return composed_fold(text).value_or(text);
 }
 
 std::size_t cluster_end(std::string_view text, std::size_t at) {

@@ -49,6 +49,21 @@ TEST_CASE("fold_text ignores case, spaces and composition, and nothing else") {
   CHECK(fold_text("a b") != fold_text("ab"));
   CHECK(fold_text("  ").empty());
   CHECK(fold_text("x\xFFY") == "x\xFFY");
+  CHECK(fold_text("\xC3\x89\xFF") == "\xC3\x89\xFF");
+}
+
+TEST_CASE("a line of combining marks is put into order in a time that grows with the line, not with its square") {
+  constexpr int kMarks = 200000;
+  std::string above, below, both, tibetan, apart;
+  for (int i = 0; i < kMarks; ++i) {
+    above += "\xCC\x81";
+    below += "\xCC\x96";
+    both += "\xE0\xBD\xB3";  // U+0F73, which is no mark, and is made of two
+    tibetan += "\xE0\xBD\xB1";
+    apart += "\xE0\xBD\xB2";
+  }
+  CHECK(fold_text("A" + above + below) == "\xC3\xA1" + below + above.substr(2));
+  CHECK(fold_text(both) == tibetan + apart);
 }
 
 TEST_CASE("the numbers are exact and no sentence is on both sides of a cut") {
