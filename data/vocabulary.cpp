@@ -3,16 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "weft/core/error.h"
 #include "weft/data/subword_model.h"
 #include "weft/data/text_file.h"
+#include "weft/data/text_hash.h"
 #include "weft/data/utf8.h"
 
 namespace weft {
 namespace {
 
 constexpr std::size_t kSpecials = kSpecialTokens.size();
+constexpr std::uint64_t kHashPrime = (std::uint64_t{1} << 31) - 1;
+
+/// A number below kHashPrime that nobody knows before the process begins.
+std::uint64_t hash_key() {
+  static const char here = 0;
+  static const auto now = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  static const std::uint64_t key = 1 + mix_hash(now, reinterpret_cast<std::uintptr_t>(&here)) % (kHashPrime - 1);
+  return key;
+}
 
 bool only_spaces(std::string_view token) {
   for (std::size_t at = 0; at < token.size();) {
@@ -27,6 +38,18 @@ bool only_spaces(std::string_view token) {
 
 bool is_special_token(std::string_view token) {
   return std::find(kSpecialTokens.begin(), kSpecialTokens.end(), token) != kSpecialTokens.end();
+}
+
+std::size_t StringHash::operator()(std::string_view text) const {
+  // The bytes, three at a time, as the coefficients of a polynomial: two texts are equal at few keys.
+  const std::uint64_t key = hash_key();
+  std::uint64_t hash = text.size() % kHashPrime;
+  for (std::size_t at = 0; at < text.size(); at += 3) {
+    std::uint64_t three = 0;
+    for (const char c : text.substr(at, 3)) three = three << 8 | static_cast<unsigned char>(c);
+    hash = (hash * key + three) % kHashPrime;
+  }
+  return static_cast<std::size_t>(hash);
 }
 
 void TokenCounter::add(std::span<const std::string> tokens) {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -96,4 +97,17 @@ TEST_CASE("content_hash tells vocabularies apart") {
   CHECK(hash({"a", "b"}) != hash({"b", "a"}));
   CHECK(hash({"ab"}) != hash({"a", "b"}));
   CHECK(hash({}) == 0x218f7099a50952eau);  // a file format: it must never change
+}
+
+TEST_CASE("tokens that std::hash of libstdc++ cannot tell apart have hashes of their own") {
+  const std::string a = "abcdefgh", b = "ab\xA6\x4A\xCA\x80\xBF\xD9";
+  std::set<std::size_t> hashes;
+  for (int i = 0; i < 1024; ++i) {
+    std::string token;
+    for (int k = 0; k < 10; ++k) token += (i >> k) % 2 == 0 ? a + a : b + b;
+    hashes.insert(StringHash()(token));
+  }
+  CHECK(hashes.size() > 1000);
+  CHECK(StringHash()("a") != StringHash()(std::string("a\0", 2)));
+  CHECK(StringHash()("") == StringHash()(std::string()));
 }
