@@ -58,7 +58,8 @@ void add_training(ConfigTable& table) {
       "Checkpoint whose parameters a new run begins with, as far as names, shapes and tokens fit; empty for none. "
       "`--from` sets it.");
   key("threads", &S::threads, {.at_least = 0, .at_most = 1024},
-      "Threads to compute with; 0 for one on each core. Results do not depend on it.");
+      "Threads to compute with, unless `--threads` is given; 0 for one on each core, or `OMP_NUM_THREADS` if that is "
+      "less. Results do not depend on it.");
 }
 
 void add_decoding(ConfigTable& table) {
