@@ -13,7 +13,7 @@
 #include <new>
 #include <utility>
 
-#include "weft/core/error.h"
+#include "weft/core/out_of_memory.h"
 
 namespace weft {
 namespace {
@@ -51,12 +51,14 @@ std::size_t class_of(std::size_t bytes) {
 #ifdef WEFT_ADDRESS_SANITIZER
 constexpr std::size_t kMapped = std::numeric_limits<std::size_t>::max();  // the sanitizer looks after the heap alone
 #else
-constexpr std::size_t kMapped = 256 * 1024;
+constexpr std::size_t kMapped = 32 * 1024;
 #endif
 
 /// Memory from operator new, which tests replace to have it fail, or for a block of kMapped and more from the system, to
-/// which it then goes back: the heap would keep what was freed in pieces. Large blocks lie in pages of 2 MiB where the system has them, which spares the CPU much looking
-/// up of addresses. What does not fill such a page stays in small ones, of which only those in use take memory.
+/// which it then goes back: the heap would keep what was freed in pieces, which in a model of many layers of small
+/// tensors are half as much again as what is used. Large blocks lie in pages of 2 MiB where the system has them, which
+/// spares the CPU much looking up of addresses. What does not fill such a page stays in small ones, of which only those
+/// in use take memory.
 void* take_from_system(std::size_t bytes) {
   if (bytes < kMapped) return ::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow);
   constexpr std::size_t kLargePage = std::size_t{2} << 20;
@@ -163,7 +165,7 @@ class Pool {
   }
 
   [[noreturn]] static void fail(std::size_t bytes) {
-    throw Error(fmt::format(
+    throw OutOfMemory(fmt::format(
         "out of memory: cannot allocate {} bytes for a tensor; use smaller batches or a smaller model", bytes));
   }
 

@@ -4,11 +4,13 @@
 #include <sys/resource.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "cli.h"
 #include "sanitizers.h"
 #include "throws.h"
 #include "weft/core/error.h"
+#include "weft/core/memory.h"
 #include "weft/train/text_format.h"
 
 using namespace weft;
@@ -76,6 +78,24 @@ TEST_CASE("weft train refuses what the machine has no room for, in one line, and
 }
 
 #ifndef WEFT_SANITIZED
+TEST_CASE("small blocks that are given back go to the system, though smaller ones between them stay") {
+  constexpr Index kBlocks = 400;
+  constexpr std::size_t kLarge = 100'000, kSmall = 300;
+  release_unused_memory();
+  const Index before = resident_memory().now;
+  std::vector<void*> large, small;
+  for (Index i = 0; i < kBlocks; ++i) {
+    large.push_back(pool_allocate(kLarge));
+    std::memset(large.back(), 1, kLarge);
+    small.push_back(pool_allocate(kSmall));
+  }
+  CHECK(resident_memory().now - before > 30 * kMega);
+  for (void* const block : large) pool_free(block);
+  release_unused_memory();
+  CHECK(resident_memory().now - before < 5 * kMega);
+  for (void* const block : small) pool_free(block);
+}
+
 TEST_CASE("weft train refuses what a limit of the shell (ulimit -v) leaves no room for") {
   trained();
   rlimit before{};
