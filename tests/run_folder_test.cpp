@@ -93,7 +93,7 @@ Outcome run_held_back(const Words& options, const fs::path& file, Action action)
     const auto waits = [&] {
       std::error_code gone;
       for (const auto& open : fs::directory_iterator(fs::path("/proc") / std::to_string(child) / "fd", gone)) {
-        if (fs::read_symlink(open.path(), gone) == fs::absolute(temporary)) return true;
+        if (fs::read_symlink(open.path(), gone) == fs::canonical(temporary)) return true;
       }
       return false;
     };
