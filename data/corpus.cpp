@@ -112,9 +112,9 @@ void CorpusEncoder::add(const ParallelText& block) {
   }
 }
 
-EncodedCorpus CorpusEncoder::finish() {
+EncodedCorpus CorpusEncoder::finish(bool may_lose_all) {
   const CorpusReport& report = result_.report;
-  if (report.kept == 0) {
+  if (report.kept == 0 && !(may_lose_all && report.too_long > 0)) {
     throw DataError(fmt::format("{}: no pair is left of {} ({} blank, {} with more than {} tokens on a side); {}",
                                 name_, report.pairs, report.blank, report.too_long, max_length_,
                                 report.too_long > 0
@@ -125,10 +125,10 @@ EncodedCorpus CorpusEncoder::finish() {
 }
 
 EncodedCorpus encode_corpus(const ParallelText& text, const TextEncoder& source, const TextEncoder& target,
-                            Index max_length, const std::string& name) {
+                            Index max_length, const std::string& name, bool may_lose_all) {
   CorpusEncoder encoder(source, target, max_length, name);
   encoder.add(text);
-  return encoder.finish();
+  return encoder.finish(may_lose_all);
 }
 
 void count_tokens(std::span<const std::string> lines, const Tokenizer& tokenizer, TokenCounter& counter) {

@@ -77,8 +77,9 @@ class CorpusEncoder {
   /// Throws DataError if the sides differ in size.
   void add(const ParallelText& block);
 
-  /// Everything that was added; the encoder is empty then. Throws DataError if no pair is left.
-  EncodedCorpus finish();
+  /// Everything that was added; the encoder is empty then. Throws DataError if no pair is left, unless pairs were too long
+  /// and `may_lose_all` says that it matters not.
+  EncodedCorpus finish(bool may_lose_all = false);
 
  private:
   TextEncoder source_, target_;
@@ -89,7 +90,7 @@ class CorpusEncoder {
 
 /// Encodes a text that is at hand, as a CorpusEncoder does.
 EncodedCorpus encode_corpus(const ParallelText& text, const TextEncoder& source, const TextEncoder& target,
-                            Index max_length, const std::string& name);
+                            Index max_length, const std::string& name, bool may_lose_all = false);
 
 /// Counts the tokens of lines, for Vocabulary::build.
 void count_tokens(std::span<const std::string> lines, const Tokenizer& tokenizer, TokenCounter& counter);

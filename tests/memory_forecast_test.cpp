@@ -269,6 +269,17 @@ TEST_CASE("a line of 100,000 words ends no training, translation, evaluation or 
         "translation, left out of the loss\n");
 }
 
+TEST_CASE("a text of nothing but lines that are too long is translated in part, and has no loss") {
+  const std::string best = trained();
+  put("only.txt", joined({"a b a b a b a b a b a b", "b a b a b a b a b a b a"}));
+  const Outcome evaluated = run_weft({"evaluate", best, "--source", "only.txt", "--reference", "only.txt"});
+  CHECK(evaluated.code == 0);
+  CHECK(contains(evaluated.out, "  nan "));
+  CHECK(contains(evaluated.err, "2 lines of more than the 9 tokens"));
+  put("blank.txt", "\n\n");
+  check_refused({"evaluate", best, "--source", "blank.txt", "--reference", "blank.txt"}, {"no pair is left"});
+}
+
 TEST_CASE("attention of a long sentence takes memory in proportion to its length, not to its square") {
   const auto taken = [](Index length) {
     const auto model =

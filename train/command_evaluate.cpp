@@ -117,7 +117,7 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const std:
   SearchOptions options = search_options(decoding);
   options.beam = arguments.whole("beam", decoding.beam, 1, kWidestBeam);
   const EncodedCorpus encoded =
-      encode_text(model, {text.source, text.references.front()}, model.longest_sentence(), "the text");
+      encode_text(model, {text.source, text.references.front()}, model.longest_sentence(), "the text", true);
   row.sentences = static_cast<Index>(text.source.size());
   naming_checkpoint(std::span(&path, 1), [&] {
     row.loss = evaluate_loss(model, encoded.corpus, model.config().training.batch_tokens);

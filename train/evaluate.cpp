@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <iterator>
 
 #include "weft/core/error.h"
@@ -54,6 +55,10 @@ LossResult evaluate_loss(const TranslationModel& model, const Corpus& corpus, In
     const Batch batch = make_batch(corpus, sentences);
     batch_loss(model, batch, statistics);
     result.tokens += batch.target_rows.rows();
+  }
+  if (result.tokens == 0) {
+    result.loss = result.perplexity = result.token_accuracy = std::numeric_limits<double>::quiet_NaN();
+    return result;
   }
   result.loss = statistics.negative_log_likelihood / static_cast<double>(result.tokens);
   result.perplexity = std::exp(result.loss);

@@ -251,9 +251,9 @@ Vocabularies build_vocabularies(const DataConfig& config, const ParallelText& tr
 }
 
 EncodedCorpus encode_text(const TranslationModel& model, const ParallelText& text, Index longest,
-                          const std::string& name) {
+                          const std::string& name, bool may_lose_all) {
   return encode_corpus(text, {model.source_tokenizer(), model.source_vocabulary()},
-                       {model.target_tokenizer(), model.target_vocabulary()}, longest, name);
+                       {model.target_tokenizer(), model.target_vocabulary()}, longest, name, may_lose_all);
 }
 
 std::uint64_t content_hash(const Corpus& corpus) {

@@ -69,9 +69,10 @@ struct Vocabularies {
 Vocabularies build_vocabularies(const DataConfig& config, TextBlocks train);
 Vocabularies build_vocabularies(const DataConfig& config, const ParallelText& train);
 
-/// Encodes text for a model; `longest` tokens a side at most.
+/// Encodes text for a model; `longest` tokens a side at most. Throws DataError if no pair is left, unless all were too long
+/// or blank and `may_lose_all`.
 EncodedCorpus encode_text(const TranslationModel& model, const ParallelText& text, Index longest,
-                          const std::string& name);
+                          const std::string& name, bool may_lose_all = false);
 
 /// A number that changes when an encoded corpus does.
 std::uint64_t content_hash(const Corpus& corpus);
