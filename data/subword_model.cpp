@@ -63,7 +63,7 @@ SubwordModel::SubwordModel(std::string bytes, const std::string& name)
   silence_sentencepiece();
   std::string problem;
   try {
-    const auto status = processor_->LoadFromSerializedProto(bytes_);
+    const auto status = processor_->LoadFromSerializedProto(without_self_test(bytes_));
     if (!status.ok()) problem = status.error_message();
   } catch (const std::exception& error) {  // of the trie that it builds
     problem = error.what();
@@ -113,25 +113,54 @@ std::shared_ptr<const SubwordModel> SubwordModel::load_file(const std::filesyste
   return load(std::move(bytes), path.string());
 }
 
+/// Whether a space ends a run of unknown characters.
+bool SubwordModel::knows_spaces() const {
+  const SubwordType space = proto_.pieces[static_cast<std::size_t>(processor_->PieceToId(kVisibleSpace))].type;
+  return proto_.escapes_spaces && !proto_.table.matches_spaces() &&
+         (space == SubwordType::kNormal || space == SubwordType::kUserDefined);
+}
+
+/// The parts of a text, cut before spaces, that SentencePiece has time and memory for: all of it but for a very long one.
+std::vector<std::string_view> SubwordModel::parts(std::string_view text) const {
+  if (text.size() * proto_.table.growth() <= kLongestSubwordWord) return {text};
+  const std::size_t most = knows_spaces() ? kMostLineBytes : kLongestSubwordWord;
+  std::vector<std::string_view> parts;
+  std::size_t begin = 0, made = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at + 1), text.size());
+    const std::size_t word = proto_.table.most_made(text, at, end);
+    if (made > 0 && made + word > most) {
+      parts.push_back(text.substr(begin, at - begin));
+      begin = at;
+      made = 0;
+    }
+    made += word;
+    at = end;
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
 /// Gives the normal pieces of the best segmentation to `normal` and all other tokens to `other`, in order.
 template <class Normal, class Other>
 void SubwordModel::encode(std::string_view text, Normal normal, Other other) const {
-  std::vector<std::string> pieces;
-  const auto status = processor_->Encode(text, &pieces);
-  if (!status.ok()) throw DataError(fmt::format("SentencePiece cannot cut the text ({})", status.error_message()));
-  std::vector<std::string> points;
-  for (const std::string& piece : pieces) {
-    const auto id = static_cast<std::size_t>(processor_->PieceToId(piece));
-    const SubwordType type = proto_.pieces[id].type;
-    const bool control = type == SubwordType::kControl || (type == SubwordType::kByte && !proto_.byte_fallback);
-    if (type == SubwordType::kNormal && stands_[id]) {
-      normal(piece);
-    } else if (type == SubwordType::kUnknownPiece ? !is_special_token(piece) : stands_[id] && !control) {
-      other(piece);
-    } else {  // unknown characters that would be taken for a symbol of the model
-      points.clear();
-      append_code_points(piece, points);
-      for (const std::string& point : points) other(point);
+  std::vector<std::string> pieces, points;
+  for (const std::string_view part : parts(text)) {
+    const auto status = processor_->Encode(part, &pieces);
+    if (!status.ok()) throw DataError(fmt::format("SentencePiece cannot cut the text ({})", status.error_message()));
+    for (const std::string& piece : pieces) {
+      const auto id = static_cast<std::size_t>(processor_->PieceToId(piece));
+      const SubwordType type = proto_.pieces[id].type;
+      const bool control = type == SubwordType::kControl || (type == SubwordType::kByte && !proto_.byte_fallback);
+      if (type == SubwordType::kNormal && stands_[id]) {
+        normal(piece);
+      } else if (type == SubwordType::kUnknownPiece ? !is_special_token(piece) : stands_[id] && !control) {
+        other(piece);
+      } else {  // unknown characters that would be taken for a symbol of the model
+        points.clear();
+        append_code_points(piece, points);
+        for (const std::string& point : points) other(point);
+      }
     }
   }
 }

@@ -18,6 +18,11 @@
 
 namespace weft {
 
+inline constexpr std::string_view kVisibleSpace = "\xE2\x96\x81";  ///< U+2581, SentencePiece's sign of a space
+
+/// Bytes of a word once it is normalised: the longest unknown one that takes a model no noticeable time.
+inline constexpr std::size_t kLongestSubwordWord = 16'384;
+
 /// A subword model of the kind "unigram" or "bpe".
 class SubwordModel {
  public:
@@ -30,14 +35,17 @@ class SubwordModel {
 
   const std::string& bytes() const { return bytes_; }
   const std::string& kind() const { return proto_.kind; }
+  /// What it does to a text before it cuts it.
+  const SubwordTable& table() const { return proto_.table; }
 
   /// The entries of its vocabulary: the specials of Weft, then all other pieces in the order of their ids. In a model that
   /// Weft trained these are the pieces themselves. A piece that no text of Weft can hold (with white space, or that reads
   /// like a special without being one) stands there as U+FFED, "unused" and its id.
   const std::vector<std::string>& tokens() const { return tokens_; }
 
-  /// Cuts text into pieces; unknown characters stand as they are, a run of them as one token. None of the tokens reads like
-  /// a special. Throws DataError if SentencePiece gives up on the text, as it does with some models that nobody trained.
+  /// Cuts text into pieces; unknown characters stand as they are, a run of them as one token. The time grows with the
+  /// square of such a run, so no word should be longer than kLongestSubwordWord. None of the tokens reads like a special.
+  /// Throws DataError if SentencePiece gives up on the text, as it does with some models that nobody trained.
   std::vector<std::string> split(std::string_view text) const;
 
   /// The same with the segmentation drawn at random; see SubwordSampler. User-defined pieces and bytes stay whole.
@@ -49,6 +57,8 @@ class SubwordModel {
  private:
   struct Processor;
   SubwordModel(std::string bytes, const std::string& name);
+  bool knows_spaces() const;
+  std::vector<std::string_view> parts(std::string_view text) const;
   template <class Normal, class Other>
   void encode(std::string_view text, Normal normal, Other other) const;
 

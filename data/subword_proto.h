@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/data/subword_table.h"
+
 namespace weft {
 
 /// What a piece is for. The values are those of the file format.
@@ -24,15 +26,19 @@ struct SubwordProto {
   std::string kind = "unigram";  ///< or "bpe", "word", "char"
   bool byte_fallback = false;
   std::vector<SubwordPiece> pieces;  ///< in the order of their ids
+  SubwordTable table;                ///< by which it normalises text
+  bool escapes_spaces = true;        ///< Whether a space becomes U+2581.
 };
 
 /// The longest .model file that is read, in bytes; those of 256,000 pieces have some 5 million.
 inline constexpr std::size_t kMostSubwordBytes = std::size_t{16} << 20;
 
 /// Reads the bytes of a .model file. Throws DataError, naming `name`, unless they are a protocol buffer of the right form
-/// with pieces of UTF-8, scores of a usual size, and tables of normalisation that lead nowhere outside themselves, match no
-/// more than 256 bytes, and make no more than 256 bytes of them. At one place of a text at most 32 matches of such a table
-/// and 64 user-defined pieces can begin.
+/// with pieces of UTF-8, scores of a usual size, and tables of normalisation that SubwordTable takes. At one place of a text
+/// at most 64 user-defined pieces can begin.
 SubwordProto read_subword_proto(std::string_view bytes, const std::string& name);
+
+/// The bytes that read_subword_proto took, without texts that the library would cut on loading to test itself.
+std::string without_self_test(std::string_view bytes);
 
 }  // namespace weft

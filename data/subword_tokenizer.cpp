@@ -1,32 +1,37 @@
 #include "weft/data/subword_tokenizer.h"
 
 #include "weft/data/text_file.h"
+#include "weft/data/utf8.h"
 
 namespace weft {
 namespace {
 
-/// The text with a space in every word of more than kLongestSubwordWord bytes: of a run of characters that a model does not
-/// know, SentencePiece takes time with the square.
-std::string with_long_words_parted(std::string text) {
-  if (text.size() <= kLongestSubwordWord) return text;
+/// The escaped text with a space in every word that would be longer than kLongestSubwordWord for the model: of a run of
+/// characters that a model does not know, SentencePiece takes time with the square.
+std::string with_long_words_parted(std::string text, const SubwordTable& table) {
+  if (text.size() * table.growth() <= kLongestSubwordWord) return text;
   std::string parted;
   std::size_t length = 0;  // of the word so far
-  for (const char c : text) {
-    const bool begins_character = (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-    if (length >= kLongestSubwordWord && begins_character && c != ' ') {
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at + code_point_at(text, at).length;
+    if (std::string_view(text).substr(at).starts_with(kTokenEscape)) end += code_point_at(text, end).length;
+    const bool space = text[at] == ' ';
+    if (length >= kLongestSubwordWord && !space) {
       parted += ' ';
       length = 0;
     }
-    length = c == ' ' ? 0 : length + 1;
-    parted += c;
+    length = space ? 0 : length + table.most_made(text, at, end);
+    parted.append(text, at, end - at);
+    at = end;
   }
   return parted;
 }
 
 /// The text as the model takes it: UTF-8 without NUL, single spaces, no U+2581.
-std::string prepared(std::string_view line, bool lowercase) {
+std::string prepared(std::string_view line, bool lowercase, const SubwordModel& model) {
   Index replaced = 0;
-  return escape_for_subwords(with_long_words_parted(normalise_text(replace_invalid_text(line, replaced), lowercase)));
+  return with_long_words_parted(escape_for_subwords(normalise_text(replace_invalid_text(line, replaced), lowercase)),
+                                model.table());
 }
 
 }  // namespace
@@ -71,11 +76,11 @@ std::string unescape_from_subwords(std::string_view text) {
 }
 
 std::vector<std::string> SubwordTokenizer::split(std::string_view line) const {
-  return model_->split(prepared(line, lowercase_));
+  return model_->split(prepared(line, lowercase_, *model_));
 }
 
 std::vector<std::string> SubwordTokenizer::sample(std::string_view line, double strength, Random& random) const {
-  return model_->sample(prepared(line, lowercase_), strength, random);
+  return model_->sample(prepared(line, lowercase_, *model_), strength, random);
 }
 
 std::string SubwordTokenizer::join(std::span<const std::string> tokens) const {

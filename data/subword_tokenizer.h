@@ -9,11 +9,7 @@
 
 namespace weft {
 
-inline constexpr std::string_view kTokenEscape = "\xEF\xBF\xAD";   ///< U+FFED
-inline constexpr std::string_view kVisibleSpace = "\xE2\x96\x81";  ///< U+2581, SentencePiece's sign of a space
-
-/// Bytes of a word; a longer one is parted by spaces.
-inline constexpr std::size_t kLongestSubwordWord = 16'384;
+inline constexpr std::string_view kTokenEscape = "\xEF\xBF\xAD";  ///< U+FFED
 
 /// Replaces what SentencePiece cannot tell from a space: U+2581 becomes U+FFED "_", and U+FFED, to be told from that,
 /// U+FFED U+FFED.
@@ -24,7 +20,7 @@ std::string unescape_from_subwords(std::string_view text);
 
 /// Cuts lines into the pieces of a model. A model that Weft trained changes nothing beyond normalise_text; another one
 /// normalises as it was made to, and normalise() says what comes of it.
-/// Words of more than kLongestSubwordWord bytes are parted.
+/// Words of more than kLongestSubwordWord bytes, once they are normalised, are parted by spaces.
 class SubwordTokenizer : public Tokenizer {
  public:
   SubwordTokenizer(std::shared_ptr<const SubwordModel> model, bool lowercase)

@@ -21,6 +21,7 @@
 #include "weft/core/memory.h"
 #include "weft/core/safetensors.h"
 #include "weft/data/subword_model.h"
+#include "weft/data/subword_tokenizer.h"
 #include "weft/data/text_file.h"
 #include "weft/train/checkpoint.h"
 #include "weft/train/config_reader.h"
@@ -316,14 +317,18 @@ TEST_CASE("a subword model is checked before SentencePiece sees it") {
   CHECK(odd->tokens() == std::vector<std::string>{"<unk>", "<s>", "</s>", "a"});
   const std::vector<std::string> unknown{"a", "<unk>"};
   CHECK_NOTHROW(odd->join(unknown));
-  // A rule that makes 300 letters of each "x", so that a line would grow to 300 times its length.
+  // A rule that makes many letters of each "x", so that a line would grow to many times its length.
   std::vector<std::uint32_t> units(512);
   units[0] = 256u << 10;
   units[256 ^ 'x'] = ((256u ^ 'x' ^ 1u) << 10) | 0x100u | 'x';
   units[1] = 0x80000000u;
   const auto rule = [&](std::size_t letters) { return normaliser(3, units, std::string(letters, 'a')); };
-  CHECK(subword_error(rule(256)) == "(nothing was thrown)");
-  CHECK(contains(subword_error(rule(257)), "makes a long text of one character"));
+  CHECK(subword_error(rule(32)) == "(nothing was thrown)");
+  CHECK(contains(subword_error(rule(33)), "makes more than 32 times as much as it matches"));
+  CHECK(contains(subword_error(rule(257)), "makes a long text of one match"));
+  // A test that a model brings along is not run on loading, and stays in its bytes.
+  const std::string test = field(4, field(1, field(1, "a") + field(2, "b"))), tested = subword_bytes(test + test);
+  CHECK(SubwordModel::load(tested, "m")->bytes() == tested);
 }
 
 TEST_CASE("a table of normalisation is followed from its root, and is neither deep, round nor dense") {
@@ -378,6 +383,36 @@ TEST_CASE("at most 64 user-defined pieces begin one another") {
   for (const char* kind : {"\x18\x01", "\x18\x02"}) {
     const auto model = SubwordModel::load(subword_bytes(nested(64) + field(2, kind)), "m");
     CHECK(contains(model->join(model->split(std::string(70, 'Q'))), std::string(70, 'Q')));
+  }
+}
+
+TEST_CASE("no run of unknown characters is long, whatever a model makes of a text and of its spaces") {
+  std::vector<std::uint32_t> units(768);
+  units[0] = 256u << 10;
+  const std::string tripled = "\xE3\x81\x82\xE3\x81\x82\xE3\x81\x82";
+  const auto rule = [&](char match) {  // makes `tripled` of it
+    std::vector<std::uint32_t> made = units;
+    const auto byte = static_cast<unsigned char>(match);
+    made[256u ^ byte] = ((256u ^ byte ^ 1u) << 10) | 0x100u | byte;
+    made[1] = 0x80000000u;
+    return normaliser(3, made, tripled);
+  };
+  const std::string space = piece("\xE2\x96\x81", 1, score(-2)), no_escape = field(3, std::string("\x28\x00", 2));
+  std::string words = "bb";
+  for (int i = 0; i < 20000; ++i) words += " bb";
+  for (const std::string& kind : {field(2, "\x18\x01"), field(2, "\x18\x02")}) {
+    const auto longest = [&](const std::string& more, const std::string& line) {
+      const auto tokens = SubwordTokenizer(SubwordModel::load(subword_bytes(kind + more), "m"), false).split(line);
+      std::size_t most = 0;
+      for (const std::string& token : tokens) most = std::max(most, token.size());
+      return most;
+    };
+    CHECK(longest(space + rule('x'), std::string(100000, 'x')) < kLongestSubwordWord + 20);
+    CHECK(longest(space + rule('x'), std::string(10000, 'x')) < kLongestSubwordWord + 20);
+    CHECK(longest(space + rule('x'), words) < 10);
+    for (const std::string& more : {std::string(), space + rule(' '), space + no_escape}) {
+      CHECK(longest(more, words) < 4 * kLongestSubwordWord);
+    }
   }
 }
 
