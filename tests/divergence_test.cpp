@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "faulty_run.h"
+#include "weft/core/file_calls.h"
 #include "weft/train/loss_watch.h"
+#include "weft/train/run_folder.h"
 
 using namespace weft;
 namespace fs = std::filesystem;
@@ -156,7 +158,8 @@ TEST_CASE("a run with rollbacks, stopped or killed anywhere, ends as one never s
   const auto expected = results(straight.path());
   for (const auto& [saved, ahead] :
        {std::pair(4, 12), std::pair(8, 8), std::pair(9, 8), std::pair(10, 5), std::pair(12, 5), std::pair(17, 30)}) {
-    CAPTURE(saved);
+    const int before_kill = saved;  // clang 14 cannot capture a name of a pair
+    CAPTURE(before_kill);
     const TemporaryFolder folder;
     train_for(folder.path(), config, saved);
     std::map<std::string, std::string> before = results(folder.path());
@@ -173,7 +176,8 @@ TEST_CASE("a rollback follows a last checkpoint that is a link to another place"
   const Config config = with_policy("rollback");
   const auto run = [&](const fs::path& folder, const fs::path& target) {
     int failures = 0;  // of an update and its replay
-    const Faulty faulty(Fault::Kind::kGradient, [&](std::uint64_t step, const Var&) { return step == 11 && ++failures < 3; });
+    const Faulty faulty(Fault::Kind::kGradient,
+                        [&](std::uint64_t step, const Var&) { return step == 11 && ++failures < 3; });
     train_for(folder, config, 8);
     if (!target.empty()) {
       fs::rename(folder / "last.safetensors", target);
@@ -189,6 +193,129 @@ TEST_CASE("a rollback follows a last checkpoint that is a link to another place"
   run(linked.path(), elsewhere / "kept.safetensors");
   CHECK(fs::is_symlink(linked / "last.safetensors"));
   check_same(linked.path(), expected);
+}
+
+TEST_CASE("a stop at a bad number saves nothing and changes nothing: it is met where a run never stopped meets it") {
+  if (sizeof(real) == sizeof(double)) return;
+  for (const auto& all :
+       {std::pair("stop", 2u), std::pair("stop", 9u), std::pair("skip", 9u), std::pair("rollback", 9u)}) {
+    const std::string policy = all.first;
+    const std::uint64_t bad = all.second;
+    CAPTURE(policy);
+    CAPTURE(bad);
+    Index rows = 0;  // of the text that fails
+    const auto fails = [&](std::uint64_t step, const Var& x) {
+      if (step == bad && rows == 0) rows = x.rows();
+      return step == bad && x.rows() == rows;
+    };
+    // Its square is over what a float holds, which no loss shows before the validation at 8 or 16.
+    const Faulty faulty(Fault::Kind::kParameterGradient, fails, static_cast<real>(1e25));
+    const Config config = with_policy(policy, {"optimizer.clip_norm=0"});
+    const auto headline = [&](const fs::path& folder) {
+      Session session(folder, config, faulty_layers());
+      const std::string text = error_of(session);
+      return text.substr(0, text.find('\n'));
+    };
+    const TemporaryFolder straight, stopped;
+    const std::string expected = headline(straight.path());
+    CHECK(contains(expected, "second_moment has a number that is inf") == (policy != "rollback"));
+    CHECK(events(straight.path()).size() == 1);
+    const int due = bad == 2 ? 0 : 8;  // the last save before that every run makes
+    for (const auto& [updates, saved] : {std::pair(due + 4, due), std::pair(1, due + 1), std::pair(3, due + 1)}) {
+      CHECK(train_for(stopped.path(), config, updates) == TrainingEnd::kStopped);
+      const fs::path last = stopped / "last.safetensors";
+      CHECK((fs::exists(last) ? load_state(last).step : 0) == saved);
+    }
+    {
+      Session session(stopped.path(), config, faulty_layers());
+      CHECK(session.one_update() == TrainingEnd::kStopped);
+      CHECK(session.trainer().saved() == (bad == 2));
+    }
+    CHECK(headline(stopped.path()) == expected);
+    if (policy == "rollback") check_same(stopped.path(), results(straight.path()));
+  }
+}
+
+TEST_CASE("a stop saves though the checkpoint to go back to was taken away") {
+  const TemporaryFolder folder;
+  const fs::path last = folder / "last.safetensors";
+  const Faulty taken(Fault::Kind::kResult, [&](std::uint64_t step, const Var&) {
+    if (step == 1) fs::rename(last, folder / "taken");
+    return false;
+  });
+  CHECK(train_for(folder.path(), with_policy("rollback"), 2) == TrainingEnd::kStopped);
+  CHECK(load_state(last).step == 2);
+  CHECK(load_state(last).good_step == 2);
+}
+
+namespace {
+
+/// Puts another run's folder in the place of a run's after a number of its files were renamed into place, or opened as
+/// checkpoints.
+struct Swap {
+  static inline fs::path folder, other;
+  static inline int left = 0;
+  static inline FileCalls calls = {};
+
+  static void count() {
+    if (--left != 0) return;
+    fs::rename(folder, folder.parent_path() / "moved");
+    fs::rename(other, folder);
+  }
+  static int rename(const char* from, const char* to) {
+    const int result = calls.rename(from, to);
+    count();
+    return result;
+  }
+  static int open(const char* path, int flags, mode_t mode) {
+    const int result = calls.open(path, flags, mode);
+    if (contains(path, ".safetensors") && !contains(path, ".tmp")) count();
+    return result;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a folder that takes the place of the run's is left as it is, whenever that happens") {
+  const Config config = with_policy("rollback", {"training.keep_last=1"});
+  const auto trained = [&](const fs::path& folder) {
+    int failures = 0;  // of an update and its replay
+    const Faulty faulty(Fault::Kind::kGradient,
+                        [&](std::uint64_t step, const Var&) { return step == 11 && ++failures < 3; });
+    fs::create_directories(folder);
+    const FolderLock lock(folder);
+    const auto model = tiny_model(config, faulty_layers());
+    TrainingData data = tiny_data(*model, letters(60, 5), letters(10, 6));
+    data.require_folder = [&] { lock.require_held(); };
+    Progress progress(stdout, true);
+    return thrown_text<Error>([&] { Trainer(*model, {}, std::move(data), folder, progress).run(kNoStop); });
+  };
+  const TemporaryFolder another;
+  trained(another / "run");
+  put(another / "run" / kRollbackFile, "another's");
+  const auto before = results(another / "run");
+  int swaps = 0;
+  for (const bool opening : {false, true}) {
+    for (int after = 1;; ++after) {
+      CAPTURE(opening);
+      CAPTURE(after);
+      const TemporaryFolder place;
+      Swap::folder = place / "run", Swap::other = place / "other";
+      fs::copy(another / "run", Swap::other);
+      Swap::calls = file_calls();
+      Swap::left = after;
+      file_calls().fsync = [](int) { return 0; };  // nobody kills this
+      if (opening) file_calls().open = Swap::open;
+      if (!opening) file_calls().rename = Swap::rename;
+      const std::string error = trained(Swap::folder);
+      file_calls() = Swap::calls;
+      if (Swap::left > 0) break;
+      ++swaps;
+      CHECK(contains(error, "another took its place"));
+      CHECK((results(Swap::folder) == before));
+    }
+  }
+  CHECK(swaps > 15);
 }
 
 TEST_CASE("rollbacks end: before the first save at the beginning, and after five by stopping") {

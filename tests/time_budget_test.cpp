@@ -1,12 +1,15 @@
 // Runs that fit into a given time.
 #include "weft/train/time_budget.h"
 
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <thread>
 
 #include "cli.h"
+#include "faulty_run.h"
 #include "session.h"
 #include "throws.h"
 #include "weft/train/run_folder.h"
@@ -100,6 +103,46 @@ TEST_CASE("a time budget counts all that was done before, though no line of the 
   CHECK(read_spent_seconds(file) >= 1600);
   clean_run_folder(folder.path(), {}, true);
   CHECK_FALSE(fs::exists(file));
+}
+
+TEST_CASE("what the next update may take is the second longest of the last sixteen") {
+  ExpectedTime time;
+  const auto after = [&](double seconds) {
+    time.take(seconds);
+    return time.seconds();
+  };
+  CHECK(time.seconds() == 0);
+  CHECK(after(3) == 3);
+  CHECK(after(1) == 1);
+  CHECK(after(2) == 2);
+  CHECK(after(100) == 3);
+  for (int i = 0; i < 13; ++i) CHECK(after(1) == (i < 12 ? 3 : 2));
+  CHECK(after(1) == 2);
+  CHECK(after(1) == 1);
+  CHECK(after(50) == 1);
+  CHECK(after(40) == 40);
+}
+
+TEST_CASE("one update or validation for which the machine stood still does not end a run") {
+  for (const auto kind : {Fault::Kind::kResult, Fault::Kind::kValidation}) {
+    const bool validates = kind == Fault::Kind::kValidation;
+    CAPTURE(validates);
+    bool paused = false;
+    const Faulty pause(kind, [&](std::uint64_t step, const Var&) {
+      if (!paused && (validates || step == 2)) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(250));
+        paused = true;
+      }
+      return false;
+    });
+    const TemporaryFolder folder;
+    Session session(folder.path(), tiny_config({"model.feed_forward=faulty", "training.validate_every=4"}),
+                    faulty_layers());
+    session.trainer().end_within(0.5, 0.001);
+    session.finish();
+    CHECK(paused);
+    CHECK(session.trainer().state().step > (validates ? 5 : 3));  // how many more depends on the machine
+  }
 }
 
 TEST_CASE("a run that begins has spent nothing, whatever one that was killed before its first checkpoint left") {

@@ -12,6 +12,7 @@
 #include "throws.h"
 #include "weft/core/error.h"
 #include "weft/core/threads.h"
+#include "weft/train/kept_checkpoints.h"
 
 using namespace weft;
 namespace fs = std::filesystem;
@@ -168,6 +169,27 @@ TEST_CASE("a time budget counts the start of each session, and those before") {
   CHECK(session.finish() == TrainingEnd::kOutOfTime);
   CHECK(session.trainer().state().step == 2);
   CHECK(read_run_log((folder / "log.jsonl").string()).steps.at(1).elapsed_seconds >= 1600);
+}
+
+TEST_CASE("a last checkpoint that cannot be looked at is named") {
+  const TemporaryFolder folder;
+  const auto model = tiny_model(tiny_config({"training.on_divergence=rollback"}));
+  Progress progress(stdout, true);
+  Trainer trainer(*model, {}, tiny_data(*model, letters(60, 5), letters(10, 6)), folder.path(), progress);
+  fs::create_symlink("last.safetensors", folder / "last.safetensors");  // in circles
+  CHECK_THROWS_SAYING(trainer.run(kNoStop), "last.safetensors: cannot be looked at: Too many levels", Error);
+}
+
+TEST_CASE("a copy of a checkpoint has its bytes, and takes the place of the file that was there") {
+  const TemporaryFolder folder;
+  for (const std::size_t bytes : {0, 1, 1 << 20, (1 << 20) + 1, 5 << 19}) {
+    std::string text(bytes, ' ');
+    for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>(i * 31 % 251);
+    copy_checkpoint(folder.write("from", text), folder / "to");
+    CHECK((bytes_of(folder / "to") == text));
+  }
+  CHECK_THROWS_SAYING(copy_checkpoint(folder / "none", folder / "to"), "none: cannot be read", DataError);
+  CHECK(bytes_of(folder / "to").size() == 5 << 19);
 }
 
 TEST_CASE("accumulating k batches equals one batch of k") {

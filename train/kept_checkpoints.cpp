@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "weft/core/error.h"
 #include "weft/core/file.h"
@@ -64,6 +67,19 @@ void remove_step_checkpoints(const fs::path& folder, const std::set<Index>& kept
     fs::remove(path, error);
     if (error) throw Error(fmt::format("{}: cannot remove ({})", path.string(), error.message()));
   }
+}
+
+void copy_checkpoint(const fs::path& from, const fs::path& to) {
+  constexpr std::uint64_t kPiece = 1 << 20;
+  const InputFile file(from);
+  write_file_atomically(to, [&](FileWriter& writer) {
+    std::vector<std::byte> piece(static_cast<std::size_t>(std::min(kPiece, file.size())));
+    for (std::uint64_t at = 0; at < file.size(); at += piece.size()) {
+      piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), file.size() - at)));
+      file.read_at(at, piece);
+      writer.write(piece);
+    }
+  });
 }
 
 }  // namespace weft

@@ -22,4 +22,8 @@ std::set<Index> kept_steps(std::span<const ValidationEntry> validations, const T
 /// cannot be removed.
 void remove_step_checkpoints(const std::filesystem::path& folder, const std::set<Index>& kept);
 
+/// Writes a copy of a checkpoint to `to`, with little memory however large it is; a kill leaves what was there or the
+/// whole copy. Throws DataError if it cannot be read, Error if the copy cannot be written.
+void copy_checkpoint(const std::filesystem::path& from, const std::filesystem::path& to);
+
 }  // namespace weft

@@ -27,7 +27,8 @@ std::vector<std::string> small_vocabulary_warnings(const TranslationModel& model
 
 std::string end_reason(TrainingEnd end, const TrainingState& state, const TrainingConfig& training) {
   if (end == TrainingEnd::kOutOfTime) {
-    return fmt::format(" of {}: its {:g} minutes were over", training.steps, training.minutes);
+    return fmt::format(" of {}: of its {:g} minutes not enough were left for another update and validation",
+                       training.steps, training.minutes);
   }
   if (end != TrainingEnd::kOutOfPatience) return "";
   return fmt::format(" of {}: {} {} without a better {}", training.steps,

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -64,6 +65,15 @@ void SpentTime::write(double seconds) const {
   if (written == static_cast<ssize_t>(text.size())) return;
   if (written >= 0) errno = ENOSPC;  // a part of so little
   fail(path_);
+}
+
+void ExpectedTime::take(double seconds) { last_[taken_++ % last_.size()] = seconds; }
+
+double ExpectedTime::seconds() const {
+  if (taken_ < 2) return last_[0];
+  auto longest_first = last_;  // what was not taken yet is 0
+  std::nth_element(longest_first.begin(), longest_first.begin() + 1, longest_first.end(), std::greater<>());
+  return longest_first[1];
 }
 
 }  // namespace weft

@@ -3,6 +3,8 @@
 // Checkpoints cannot have them, whose bytes are the same however often a run was stopped, nor can the lines of the log.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <filesystem>
 
 namespace weft {
@@ -28,6 +30,20 @@ class SpentTime {
  private:
   std::filesystem::path path_;
   int file_;
+};
+
+/// What the next of a kind, update or validation, may take: as long as the second longest of the last few. One for which
+/// the machine stood still thus counts for nothing.
+class ExpectedTime {
+ public:
+  /// Takes in what one took.
+  void take(double seconds);
+  /// That of the first, as long as there is no second; 0 before it.
+  double seconds() const;
+
+ private:
+  std::array<double, 16> last_{};
+  std::size_t taken_ = 0;
 };
 
 }  // namespace weft

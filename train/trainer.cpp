@@ -6,7 +6,6 @@
 #include <cmath>
 #include <exception>
 #include <span>
-#include <system_error>
 
 #include "weft/core/clock.h"
 #include "weft/core/error.h"
@@ -77,8 +76,14 @@ RunLog Trainer::take_up() {
     load_optimizer(last_, step_.optimizer());
     if (average_) load_average(last_, average_->values());
   }
+  return open_log(state_.rollbacks);
+}
+
+RunLog Trainer::open_log(Index rollbacks) const {
   data_.require_folder();
-  return RunLog((folder_ / "log.jsonl").string(), state_.step, state_.rollbacks);
+  RunLog log((folder_ / "log.jsonl").string(), state_.step, rollbacks);
+  data_.require_folder();
+  return log;
 }
 
 void Trainer::set_rate() {
@@ -204,6 +209,7 @@ void Trainer::validate_as_is() {
   set_rate();
   log_.write(entry);
 
+  const double printing = now();
   progress_.line(
       fmt::format("validation at step {}: loss {:.4f}, perplexity {}, token accuracy {:.2f} %, exact match {:.2f} "
                   "%, BLEU {:.2f}, chrF {:.2f}{}",
@@ -215,27 +221,12 @@ void Trainer::validate_as_is() {
     progress_.line(fmt::format("  reference  {}", data_.valid_text.target[i]));
     progress_.line(fmt::format("  output     {}", result.translations[i]));
   }
-  data_.require_folder();
+  printing_ = now() - printing;
   if (kept_steps(state_.validations, config()).count(state_.step) > 0) {
-    save_checkpoint(step_checkpoint(folder_, state_.step), model_, state_, nullptr);
+    save_parameters(step_checkpoint(folder_, state_.step));
   }
-  if (improved) save_checkpoint(folder_ / "best.safetensors", model_, state_, nullptr);
+  if (improved) save_parameters(folder_ / "best.safetensors");
   logged_at_ += now() - began;  // the speed counts training alone
-}
-
-void Trainer::save_last(bool due) {
-  require_finite();
-  data_.require_folder();
-  if (due || config().on_divergence != "rollback") {
-    state_.good_step = state_.step;
-  } else if (state_.good_step == last_step_) {
-    keep_for_rollback();
-  }
-  save_checkpoint(last_, model_, state_, &step_.optimizer(),
-                  average_ ? std::as_const(*average_).values() : std::span<const real>());
-  last_step_ = state_.step;
-  std::error_code ignored;  // one that is left over is not used
-  if (state_.good_step == last_step_) fs::remove(folder_ / kRollbackFile, ignored);
 }
 
 void Trainer::end_within(double seconds, double validation_seconds, double spent) {
@@ -244,7 +235,9 @@ void Trainer::end_within(double seconds, double validation_seconds, double spent
   if (is_there(last_)) earlier_seconds_ = std::max(earlier_seconds_, read_spent_seconds(file));
   started_ = now() - spent;
   deadline_ = started_ + seconds - earlier_seconds_;
-  longest_validation_ = validation_seconds;
+  // What a model writes that has not learned to end sentences takes longer than was measured, but not for ever.
+  validation_time_.take(validation_seconds);
+  validation_time_.take(3 * validation_seconds);
   try {
     spent_time_.emplace(file, elapsed_seconds());
   } catch (const Error& error) {
@@ -254,14 +247,15 @@ void Trainer::end_within(double seconds, double validation_seconds, double spent
 
 /// Whether the time is only enough to end the run now: with the validation that is due, if one is, and no other after it.
 bool Trainer::time_is_up(bool validates) const {
-  const double ending = 1.1 * longest_validation_ + 0.05;
-  return now() + 2 * longest_update_ + (validates ? 2 : 1) * ending > deadline_;
+  const double ending = 1.1 * validation_time_.seconds() + 0.05;
+  return now() + 2 * update_time_.seconds() + (validates ? 2 : 1) * ending > deadline_;
 }
 
 bool Trainer::advance(const volatile int& stop) {
   double began = now();
-  log(update());
-  longest_update_ = std::max(0.98 * longest_update_, now() - began);  // a machine that stood still is soon forgotten
+  const UpdateResult result = update();
+  update_time_.take(now() - began);
+  log(result);
   note_time();
   bool validates = state_.step == config().steps || state_.step % config().validate_every == 0;
   if (state_.step < config().steps && time_is_up(validates)) validates = state_.out_of_time = true;
@@ -269,10 +263,11 @@ bool Trainer::advance(const volatile int& stop) {
   if (validates) validate();
   const bool saves = validates || (config().save_every > 0 && state_.step % config().save_every == 0);
   const bool stops = stop != 0;  // read once: what comes later is for the next update
-  if (saves || stops) save_last(saves);
+  if (saves) save_last(true);
+  if (stops && !saves) save_for_stop();
   if (validates) {
     remove_step_checkpoints(folder_, kept_steps(state_.validations, config()));
-    longest_validation_ = std::max(longest_validation_, now() - began);
+    validation_time_.take(now() - began - printing_);
     note_time();
   }
   return stops;
@@ -282,7 +277,7 @@ TrainingEnd Trainer::run(const volatile int& stop) {
   logged_at_ = now();
   reset_peak_memory();
   // The first validation may be far, and there must be something to go back to.
-  if (config().on_divergence == "rollback" && !fs::exists(last_)) save_last(true);
+  if (config().on_divergence == "rollback" && !is_there(last_)) save_last(true);
   std::optional<TrainingEnd> end = training_end(state_, config());
   while (!end) {
     bool stopped = false;

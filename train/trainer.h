@@ -62,25 +62,32 @@ class Trainer {
   /// The tokens of the epoch that training stands in, source and target together, without specials.
   Index tokens_per_epoch() const;
 
-  /// Trains until training_end() gives a reason, or until `stop` is true after an update; either way `last` is saved.
-  /// No number that is not finite reaches a checkpoint: training.on_divergence says what is done about it. Throws Error
-  /// where that is to stop; the checkpoints then stay as they were.
+  /// Trains until training_end() gives a reason, or until `stop` is true after an update; then `last` is saved, but see
+  /// saved(). No number that is not finite reaches a checkpoint: training.on_divergence says what is done about it, and
+  /// it is done where a run that was never stopped does it. Throws Error where that is to stop; the checkpoints then stay
+  /// as they were.
   TrainingEnd run(const volatile int& stop);
 
   /// Has the run end, with a validation and all saved, `seconds` after its start, if it has not by then. This session
   /// has taken `spent` so far, which elapsed_seconds() then counts; what those before it took stands in kSpentFile. That
   /// is kept up to date from here to the end of this object: a kill loses the time of an update or of a validation at
-  /// most. A validation is expected to take `validation_seconds` until one has been seen. Throws Error if the file
+  /// most. A validation is expected to take `validation_seconds` until others have been seen. Throws Error if the file
   /// cannot be read; one that cannot be written is a line of the progress.
   void end_within(double seconds, double validation_seconds, double spent = 0);
 
   const TrainingState& state() const { return state_; }
+  /// Whether `last` holds that state, once run() came back: not if it was told to stop where a number is not finite.
+  bool saved() const { return last_step_ == state_.step; }
   /// The time of training so far, with that of earlier sessions: all after end_within(), else as far as the log has it.
   double elapsed_seconds() const;
 
  private:
+  // require_folder is asked before files are written or removed in the folder, and again after each that takes a while.
+
   /// Takes up the run where its state stands, and only then opens the log.
   RunLog take_up();
+  /// The log up to where training stands, with so many rollbacks.
+  RunLog open_log(Index rollbacks) const;
   std::vector<std::vector<Index>> plan(const Corpus& corpus, Index epoch) const;
   void begin_epoch();
   BatchSentences next_sentences();
@@ -93,8 +100,12 @@ class Trainer {
   void validate_as_is();
   /// Saves what a run goes on from. `due` says that each run like this one saves after this step, whether it was stopped
   /// there or not; others are no place to roll back to, or a stop would change what follows.
-  void keep_for_rollback();
   void save_last(bool due);
+  /// Saves for a stop alone, unless there is a bad number: what is done about that is for the next save that is due,
+  /// which a run that goes on from the checkpoint before comes to just as one that was not stopped.
+  void save_for_stop();
+  /// Saves the parameters alone.
+  void save_parameters(const std::filesystem::path& path);
   /// Sets what the learning rate depends on beside the step.
   void set_rate();
   bool time_is_up(bool validates) const;
@@ -115,6 +126,8 @@ class Trainer {
   /// Goes back to the last checkpoint, or throws Error with the account.
   void roll_back(const DivergenceError& divergence);
   bool may_roll_back() const;
+  /// Keeps `last` as the checkpoint that a rollback leads to, though a newer one takes its place; false if it is gone.
+  bool keep_for_rollback();
   /// The checkpoint that a rollback leads to. Throws as TrainingData::require_folder.
   std::filesystem::path way_back() const;
   /// Looks at the loss of an update that was made.
@@ -139,7 +152,9 @@ class Trainer {
   double started_;
   double logged_at_ = 0;
   double deadline_ = std::numeric_limits<double>::infinity();
-  double longest_update_ = 0, longest_validation_ = 0;  // in seconds, the validation with what is saved after it
+  // What printing takes, which may wait for a reader, is in neither.
+  ExpectedTime update_time_, validation_time_;  // the latter with what is saved
+  double printing_ = 0;                         // seconds that the last validation printed
   Index timed_tokens_ = 0;  // target tokens since then; a resumed run has not timed all of state_.loss_tokens
 };
 

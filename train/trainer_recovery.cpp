@@ -1,5 +1,6 @@
-// What the training loop does about numbers that are not finite and losses that explode. Whatever the policy, what follows
-// depends on the state that the checkpoints hold, so a run stopped at any point goes on as one never stopped.
+// What the training loop saves, and what it does about numbers that are not finite and losses that explode. Whatever
+// the policy, what follows depends on the state that the checkpoints hold, so a run stopped at any point goes on as one
+// never stopped.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,11 +8,12 @@
 #include <cmath>
 #include <limits>
 #include <system_error>
+#include <utility>
 
 #include "weft/core/clock.h"
 #include "weft/core/error.h"
-#include "weft/core/file.h"
 #include "weft/data/batch.h"
+#include "weft/train/kept_checkpoints.h"
 #include "weft/train/trainer.h"
 
 namespace weft {
@@ -120,13 +122,47 @@ bool Trainer::may_roll_back() const {
   return config().on_divergence == "rollback" && state_.rollbacks < kMostRollbacks;
 }
 
-/// Gives `last`, which is replaced and never written to, a second name.
-void Trainer::keep_for_rollback() {
+bool Trainer::keep_for_rollback() {
   const fs::path kept = folder_ / kRollbackFile;
   std::error_code error;
+  const fs::path file = fs::canonical(last_, error);
+  if (error) return false;
   fs::remove(kept, error);
-  fs::create_hard_link(fs::canonical(last_), kept, error);
-  if (error) write_file(kept, read_file(last_));  // a file system without links
+  fs::create_hard_link(file, kept, error);  // it is replaced and never written to
+  if (error) copy_checkpoint(file, kept);   // a file system without links
+  return true;
+}
+
+void Trainer::save_parameters(const fs::path& path) {
+  data_.require_folder();
+  save_checkpoint(path, model_, state_, nullptr);
+}
+
+void Trainer::save_last(bool due) {
+  require_finite();
+  data_.require_folder();
+  const bool goes_back =
+      !due && config().on_divergence == "rollback" && (state_.good_step != last_step_ || keep_for_rollback());
+  if (!goes_back) state_.good_step = state_.step;
+  data_.require_folder();
+  save_checkpoint(last_, model_, state_, &step_.optimizer(),
+                  average_ ? std::as_const(*average_).values() : std::span<const real>());
+  last_step_ = state_.step;
+  if (goes_back) return;
+  data_.require_folder();
+  std::error_code ignored;  // one that is left over is not used
+  fs::remove(folder_ / kRollbackFile, ignored);
+}
+
+void Trainer::save_for_stop() {
+  try {
+    save_last(false);
+  } catch (const DivergenceError& divergence) {
+    std::error_code ignored;
+    const bool any = fs::exists(last_, ignored);
+    progress_.line(fmt::format("warning: {}\n  not saved; the run goes on from {}", divergence.what(),
+                               any ? fmt::format("its checkpoint of step {}", last_step_) : "its beginning"));
+  }
 }
 
 fs::path Trainer::way_back() const {
@@ -143,7 +179,8 @@ void Trainer::roll_back(const DivergenceError& divergence) {
         : policy == "skip" && !divergence.skippable ? "without this update it would be no better; stopped"
         : policy == "skip" ? fmt::format("{} updates in a row were left out before it; stopped", state_.skipped_in_row)
                            : "stopped";
-    const bool may_go_on = policy == "stop" && fs::exists(last_);
+    std::error_code ignored;
+    const bool may_go_on = policy == "stop" && fs::exists(last_, ignored);
     const std::string full = fmt::format(
         "{}\n  {} before it could reach a checkpoint. {}{}", text, end, divergence_advice(model_.config()),
         may_go_on ? "; or go on from the last checkpoint with training.on_divergence \"skip\" or \"rollback\"" : "");
@@ -163,7 +200,7 @@ void Trainer::roll_back(const DivergenceError& divergence) {
   if (average_) load_average(from, average_->values());
   set_rate();
   // The log has the rollback before the checkpoint has it: of a run killed between the two it is dropped and made again.
-  log_ = RunLog((folder_ / "log.jsonl").string(), state_.step, state_.rollbacks - 1);
+  log_ = open_log(state_.rollbacks - 1);
   note("rollback", state_.rollbacks,
        fmt::format("{}\n  back to step {}, on with the text that follows, at {:g} times the learning rate", text,
                    state_.step, std::pow(kRollbackFactor, static_cast<double>(state_.rollbacks))));
