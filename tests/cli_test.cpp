@@ -404,6 +404,8 @@ TEST_CASE("no verb prints to what it reads, as the shell's >> would have it") {
        {Words{"data", "check", "tiny.json", ">>train.src"}, Words{"data", "check", "tiny.json", ">>tiny.json"},
         Words{"data", "split", "tiny.json", "--output", "apart", ">>valid.src"},
         Words{"bench", "products", "tiny.json", ">>tiny.json"},
+        Words{"train", "tiny.json", "--run", "apart", ">>train.src"},
+        Words{"inspect", "read.safetensors", ">>read.safetensors"}, Words{"config", "show", "tiny.json", ">>tiny.json"},
         Words{"average", "new.safetensors", "read.safetensors", ">>read.safetensors"},
         Words{"score-text", "--hypothesis", "test.src", "--reference", "test.trg", ">>test.trg"},
         Words{"score-text", "--reference", "test.trg", "<test.src", ">>test.src"}}) {

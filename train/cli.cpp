@@ -22,6 +22,7 @@
 #include "weft/core/temporary.h"
 #include "weft/core/threads.h"
 #include "weft/train/commands.h"
+#include "weft/train/output_file.h"
 #include "weft/train/stop_signal.h"
 #include "weft/train/text_format.h"
 
@@ -71,6 +72,7 @@ int dispatch(const std::vector<std::string>& words, const Registry& registry) {
       print(format_help(command.help));
       return 0;
     }
+    require_not_printed_to(arguments.positional());
     return command.run(arguments, registry);
   }
   throw ConfigError(fmt::format("\"{}\" is not a verb{}; see weft --help", words[0], suggestion(words[0], verbs)));
@@ -186,7 +188,7 @@ void use_threads(const Arguments& arguments, Index configured) {
 }
 
 int run(int argc, const char* const* argv, const Registry& registry) {
-  const CLocale locale;  // of a program that is called with one of its own
+  const CLocale locale;           // of a program that is called with one of its own
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error like any other
   std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that would exceed the limit on its size
   hold_standard_streams();

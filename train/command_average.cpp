@@ -3,6 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "weft/core/folder.h"
 #include "weft/train/average.h"
@@ -24,14 +27,15 @@ int average(const Arguments& arguments, const Registry& registry) {
   const auto& words = arguments.positional();
   fs::path output;
   std::vector<fs::path> paths;
-  if (arguments.has("run")) {
+  const bool of_run = arguments.has("run"), best = arguments.has("best");
+  Index count = 0;
+  if (of_run) {
     if (!words.empty())
       arguments.refuse(fmt::format("--run chooses the checkpoints, \"{}\" is one too many", words[0]));
-    if (arguments.has("best") == arguments.has("last")) arguments.refuse("--run needs one of --best and --last");
+    if (best == arguments.has("last")) arguments.refuse("--run needs one of --best and --last");
     output = arguments.text("output");
-    const bool best = arguments.has("best");
-    paths =
-        validation_checkpoints(arguments.text("run"), best, arguments.whole(best ? "best" : "last", 1, 1), registry);
+    count = arguments.whole(best ? "best" : "last", 1, 1);
+    paths = validation_checkpoints(arguments.text("run"), best, count, registry);
   } else {
     for (const char* option : {"best", "last", "output"}) {
       if (arguments.has(option)) arguments.refuse(fmt::format("--{} goes with --run only", option));
@@ -56,15 +60,25 @@ int average(const Arguments& arguments, const Registry& registry) {
     arguments.refuse(fmt::format("{} is not an average that could be made anew; name another file", output.string()));
   }
   require_not_protected(output, output.string());
-  std::vector<std::string> names;
-  for (const fs::path& path : paths) names.push_back(path.string());
-  require_not_printed_to(names);
-  const Checkpoint result = average_checkpoints(paths, registry);
+  const auto names = [&paths] {
+    std::vector<std::string> all;
+    for (const fs::path& path : paths) all.push_back(path.string());
+    return all;
+  };
+  require_not_printed_to(names());
+  Checkpoint result;
+  if (of_run) {  // which may have gone on since
+    RunAverage average = average_run(arguments.text("run"), best, count, registry);
+    result = std::move(average.checkpoint);
+    paths = std::move(average.paths);
+  } else {
+    result = average_checkpoints(paths, registry);
+  }
   if (is_old && config_json(load_checkpoint(output, registry).model->config()) != config_json(result.model->config())) {
     arguments.refuse(fmt::format("{} is a checkpoint of another model; name another file", output.string()));
   }
   save_checkpoint(output, *result.model, result.state, nullptr);
-  print(show_controls(fmt::format("{}: the average of {}", output.string(), fmt::join(names, ", "))) + "\n");
+  print(show_controls(fmt::format("{}: the average of {}", output.string(), fmt::join(names(), ", "))) + "\n");
   return 0;
 }
 

@@ -7,7 +7,6 @@
 
 #include "weft/core/error.h"
 #include "weft/core/flops.h"
-#include "weft/core/suggestion.h"
 #include "weft/core/threads.h"
 #include "weft/train/bench_batches.h"
 #include "weft/train/bench_decode.h"
@@ -154,16 +153,10 @@ int bench_products_command(const Config& config, const Arguments& arguments) {
 
 int bench(const Arguments& arguments, const Registry& registry) {
   const auto& words = arguments.positional();
-  const std::vector<std::string> kinds{"step", "decode", "products"};
-  if (words.size() != 2 || std::count(kinds.begin(), kinds.end(), words[0]) == 0) {
-    arguments.refuse(fmt::format("expected step, decode or products, then a configuration{}",
-                                 words.empty() ? "" : suggestion(words[0], kinds)));
-  }
   std::vector<std::string> overrides = arguments.all("set");
   if (arguments.has("lengths")) overrides.push_back("bench.lengths=" + arguments.text("lengths"));
   const Config config = load_config(words[1], overrides);
   use_threads(arguments, config.training.threads);
-  require_not_printed_to({words[1]});
   for (const char* file : {"work.json", "decode.json"}) {
     if (arguments.has("export") && is_same_file(std::filesystem::path(arguments.text("export")) / file, words[1])) {
       throw ConfigError(fmt::format("bench: {} would be replaced; choose another folder with --export", words[1]));

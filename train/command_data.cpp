@@ -8,7 +8,6 @@
 
 #include "weft/core/error.h"
 #include "weft/core/folder.h"
-#include "weft/core/suggestion.h"
 #include "weft/data/toy.h"
 #include "weft/train/commands.h"
 #include "weft/train/data_check.h"
@@ -117,11 +116,9 @@ int data_split(const Arguments& arguments) {
 
 int data(const Arguments& arguments, const Registry& registry) {
   const auto& words = arguments.positional();
-  if (words.size() == 2 && words[0] == "make") return data_make(arguments);
-  if (words.size() == 2 && words[0] == "check") return data_check(arguments, registry);
-  if (words.size() == 2 && words[0] == "split") return data_split(arguments);
-  arguments.refuse(fmt::format("expected \"make TASK\", \"check CONFIG\" or \"split CONFIG\"{}",
-                               words.empty() ? "" : suggestion(words[0], {"make", "check", "split"})));
+  if (words[0] == "make") return data_make(arguments);
+  if (words[0] == "check") return data_check(arguments, registry);
+  return data_split(arguments);
 }
 
 }  // namespace

@@ -98,10 +98,10 @@ int train(const Arguments& arguments, const Registry& registry) {
   require_training_data(config);
   check_options(config.model, registry);
   use_threads(arguments, config.training.threads);
+  require_not_printed_to(all_files(config.data));
   Progress progress(stdout, arguments.has("quiet"), config.training.log_every);
 
   const fs::path folder = arguments.text("run", (fs::path("runs") / config_file.stem()).string());
-  if (folder.empty()) throw ConfigError("--run is empty; name a folder");
   const fs::path last = folder / "last.safetensors";
   Checkpoint checkpoint;
   // Held before anything is read: another process may be about to replace it.

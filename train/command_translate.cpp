@@ -172,14 +172,8 @@ void with_file(const Arguments& arguments, const std::string& option, FunctionRe
 int translate_lines(const Arguments& arguments, const Registry& registry) {
   if (arguments.positional().empty()) arguments.only_positional();  // says what is missing
   std::vector<std::string> inputs = arguments.positional();
-  if (arguments.has("input")) {
-    inputs.push_back(arguments.text("input"));
-    if (inputs.back().empty()) {
-      throw ConfigError("translate: --input is empty; name a file, or leave it out to read standard input");
-    }
-  }
+  inputs.push_back(arguments.text("input", "/dev/stdin"));
   const auto outputs = {"output", "attention", "alignment", "soft-alignment"};
-  if (!arguments.has("input")) inputs.emplace_back("/dev/stdin");
   require_outputs(arguments, outputs, inputs);
   const ModelEnsemble ensemble(arguments.positional(), registry);
   const Config& config = ensemble.first().config();

@@ -191,7 +191,6 @@ void require_outputs(const Arguments& arguments, std::initializer_list<const cha
   for (const char* option : options) {
     if (!arguments.has(option)) continue;
     const std::string path = arguments.text(option);
-    if (path.empty()) throw ConfigError(fmt::format("--{} is empty; name a file", option));
     std::error_code error;
     if (fs::is_directory(path, error)) {
       throw ConfigError(fmt::format("--{} {}: is a folder; name a file in it", option, path));
