@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,39 @@ TEST_CASE("of sizes of batches the outermost are few, and one of them takes most
   CHECK(outermost({{1, 1000, 10}, {1, 800, 150}, {1, 10, 200}, {1, 500, 160}, {1, 10, 100}}) ==
         std::vector<BatchSize>{{1, 1000, 10}, {1, 800, 150}, {1, 10, 200}});
   CHECK(outermost({}).empty());
+}
+
+TEST_CASE("what a batch takes is found from parts of it, of which none is tried that would not fit") {
+  const BatchSize whole{512, 50'000, 50'000};
+  const auto part = [&](Index divisor) -> BatchSize {
+    return {whole.sentences / divisor, whole.source_rows / divisor, whole.target_rows / divisor};
+  };
+  const double fixed = 2e6, row = 3e3, all = fixed + row * static_cast<double>(whole.rows());
+  double most = 0, memory = 1e18;
+  const auto peak = [&](const BatchSize& size) {
+    const double bytes = fixed + row * static_cast<double>(size.rows());
+    most = std::max(most, bytes);
+    return peak_of([&] {
+      if (bytes > memory) throw std::bad_alloc();
+      const auto block = pool_array(static_cast<Index>(bytes / sizeof(real)));
+    });
+  };
+  const MemoryLine exact = line_of(part, 4, kAnyRoom, peak);
+  CHECK(exact.at(whole.rows()) == doctest::Approx(all).epsilon(0.3));
+  CHECK(most < 0.3 * all);
+  for (const double room : {3e6, 7e6, 3e7, 6e7}) {
+    CAPTURE(room);
+    most = 0;
+    CHECK(line_of(part, 4, room, peak).at(whole.rows()) > room);
+    CHECK(most < 1.3 * room);
+  }
+  // Memory that is out, though the room seemed to be there, is a batch that does not fit.
+  for (const double left : {1e6, 4e6, 5e7}) {
+    CAPTURE(left);
+    memory = left;
+    const MemoryLine line = line_of(part, 4, 2e8, peak);
+    CHECK(line.at(whole.rows()) > 2e8);
+  }
 }
 
 TEST_CASE("the batch that takes most is found where sources and targets are of different lengths") {

@@ -77,6 +77,22 @@ TEST_CASE("weft train refuses what the machine has no room for, in one line, and
                 {"a model of ", "allowed by training.memory", "lower model.d_model from 200 to "});
 }
 
+TEST_CASE("the pool keeps no more than the work has given back, and the room for work is the other way round") {
+  MemoryForecast forecast;
+  for (const Index state : {0, 10, 1000}) {
+    for (const Index work : {1, 20, 3000}) {
+      CAPTURE(state);
+      CAPTURE(work);
+      forecast.state = state * kMega;
+      forecast.update.fixed = static_cast<double>(work * kMega);
+      const Index most = most_reserved(forecast.state + work * kMega);
+      CHECK(forecast.to_come() <= std::min(most, (state + 2 * work) * kMega));
+      CHECK(forecast.to_come() >= (state + work) * kMega);
+      CHECK(forecast.room_for_work(forecast.to_come()) == doctest::Approx(forecast.work()).epsilon(1e-5));
+    }
+  }
+}
+
 #ifndef WEFT_SANITIZED
 TEST_CASE("small blocks that are given back go to the system, though smaller ones between them stay") {
   constexpr Index kBlocks = 400;

@@ -31,10 +31,11 @@ class OneThread {
   int before_;
 };
 
-/// A process that trains on a text, without its tensors.
-MemoryForecast without_tensors(const TranslationModel& model, const Corpus& corpus, const Corpus& valid,
-                               Index batch_tokens) {
+/// A process that trains on a text, without what its updates take.
+MemoryForecast without_work(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index batch_tokens) {
+  const Config& config = model.config();
   MemoryForecast forecast;
+  forecast.state = state_bytes(config.training, config.optimizer, model.parameters().size());
   forecast.validation = validation_bytes(model, valid);
   forecast.text = kProgramBytes + held_text_bytes(model, corpus) +
                   text_bytes(model, corpus, std::numeric_limits<double>::infinity(), batch_tokens);
@@ -69,9 +70,10 @@ std::optional<Index> parse_bytes(std::string_view text) {
   return static_cast<Index>(bytes);
 }
 
-Index tensors_within(const TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index batch_tokens,
+Index tensors_within(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index batch_tokens,
                      Index budget) {
-  return static_cast<Index>(without_tensors(model, corpus, valid, batch_tokens).room_for_work(budget));
+  const MemoryForecast forecast = without_work(model, corpus, valid, batch_tokens);
+  return forecast.state + static_cast<Index>(forecast.room_for_work(budget));
 }
 
 Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index budget) {
@@ -84,18 +86,20 @@ Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const C
     return static_cast<double>(tensors_within(model, corpus, valid, batch_tokens, budget));
   };
   const double tensors = within(1);
+  // The budget has room for what the pool will keep, and it keeps nothing yet: enough where the line says too little.
+  constexpr double kTooLarge = 1.1;
   const auto measured = [&](Index batch_tokens) -> Measured {
     const std::vector<BatchSize> batches = training_batches(model, corpus, batch_tokens);
     // Blocks that the pool keeps may be larger than what is asked for next:
     // without them each measurement is like the first.
     release_unused_memory();
     const auto held = static_cast<double>(memory_statistics().current_bytes);
-    const BatchSize largest = largest_batch(model, step, batches);
-    const double foreseen = held + forecast_update(model, step, largest).at(largest.rows());
+    const double room = kTooLarge * tensors - held;
+    const BatchSize largest = largest_batch(model, step, batches, room);
+    const double foreseen = held + forecast_update(model, step, largest, room).at(largest.rows());
     release_unused_memory();
     const double text = tensors - within(batch_tokens);  // an update of larger batches spans more drawn epochs
-    // The budget has room for what the pool will keep, and it keeps nothing yet: enough where the line says too little.
-    if (foreseen + text > 1.1 * tensors) return {largest.rows(), foreseen + text};
+    if (foreseen + text > kTooLarge * tensors) return {largest.rows(), foreseen + text};
     return {largest.rows(), held + update_peak(model, step, largest) + text};
   };
   const Index pairs = corpus.source.sentences();
@@ -103,8 +107,8 @@ Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const C
   Index fits = 1, fails = std::min(all, kLargestInteger) + 1;
   const Measured least = measured(fits);
   if (least.bytes > tensors) {
-    MemoryForecast needed = without_tensors(model, corpus, valid, fits);
-    needed.state = static_cast<Index>(least.bytes);
+    MemoryForecast needed = without_work(model, corpus, valid, fits);
+    needed.update.fixed = std::max(0.0, least.bytes - static_cast<double>(needed.state));
     throw ConfigError(
         fmt::format("training.memory is {}; the program, the text, the model, its optimizer and its longest pair alone "
                     "take {}; allow more, or lower model.d_model or data.max_length",

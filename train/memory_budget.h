@@ -17,7 +17,7 @@ std::optional<Index> parse_bytes(std::string_view text);
 
 /// The tensor memory in bytes with which the process stays within `budget` bytes when it trains that model on a text,
 /// in batches of `batch_tokens`, with the validations of another.
-Index tensors_within(const TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index batch_tokens,
+Index tensors_within(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index batch_tokens,
                      Index budget);
 
 /// The largest training.batch_tokens, to a fiftieth, with which the process stays within `budget` bytes in an update:

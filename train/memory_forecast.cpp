@@ -23,15 +23,6 @@ constexpr double kKept = 0.75;
 
 Index bytes_of(double bytes) { return static_cast<Index>(std::ceil(std::max(bytes, 0.0))); }
 
-/// The most tensor memory in bytes that `work` takes beside what there is.
-template <class Work>
-double peak_of(Work work) {
-  reset_peak_memory();
-  const Index before = memory_statistics().current_bytes;
-  work();
-  return static_cast<double>(memory_statistics().peak_bytes - before);
-}
-
 /// Rows cut into equal sequences.
 Ragged equal_parts(Index rows, Index sequences) {
   Ragged ragged;
@@ -57,43 +48,35 @@ BatchSize divided(const BatchSize& size, Index divisor) {
   return {part(size.sentences), part(size.source_rows), part(size.target_rows)};
 }
 
-/// The line through two points of (rows, bytes), which falls nowhere.
-MemoryLine line_through(Index rows1, double bytes1, Index rows2, double bytes2) {
-  if (rows2 <= rows1) return {bytes1, 0};
-  const double row = std::max(0.0, (bytes2 - bytes1) / static_cast<double>(rows2 - rows1));
-  return {std::max(0.0, bytes1 - row * static_cast<double>(rows1)), row};
-}
-
-/// The line through an eighth and a quarter of a batch, where `peak` says what a batch takes.
-template <class Peak>
-MemoryLine line_of(const BatchSize& batch, Peak peak) {
-  const BatchSize small = divided(batch, 8), large = divided(batch, 4);
-  const double few = peak(small);
-  return line_through(small.rows(), few, large.rows(), peak(large));
-}
-
 /// That of these sizes whose eighth takes most.
 template <class Peak>
-BatchSize largest_of(const std::vector<BatchSize>& sizes, Peak peak) {
+BatchSize largest_of(const std::vector<BatchSize>& sizes, double room, Peak peak) {
   if (sizes.size() == 1) return sizes.front();
+  constexpr Index kEighth = 8;
   BatchSize largest;
   double most = -1;
   for (const BatchSize& size : sizes) {
-    const double bytes = peak(divided(size, 8));
+    const auto part = [&](Index divisor) { return divided(size, divisor); };
+    const double bytes = line_of(part, kEighth, room, peak).at(part(kEighth).rows());
     if (bytes > most) largest = size;
     most = std::max(most, bytes);
   }
   return largest;
 }
 
+/// What a batch of that size takes: the line through an eighth and a quarter of it.
+template <class Peak>
+MemoryLine line_of_batch(const BatchSize& size, double room, Peak peak) {
+  return line_of([&](Index divisor) { return divided(size, divisor); }, 4, room, peak);
+}
+
 void append_sizes(const Corpus& corpus, const std::vector<std::vector<Index>>& batches, std::vector<BatchSize>& sizes) {
   for (const auto& sentences : batches) sizes.push_back(size_of(corpus, sentences));
 }
 
-/// What the process has for so many bytes of tensors: these, and what the pool keeps.
-double with_kept(double tensors) {
-  const auto most = static_cast<double>(most_reserved(static_cast<Index>(tensors)));
-  return tensors + kKept * (most - tensors);
+/// What the pool keeps beside so many bytes of tensors.
+double kept_beside(double tensors) {
+  return kKept * (static_cast<double>(most_reserved(static_cast<Index>(tensors))) - tensors);
 }
 
 /// The sources that are translated at validations. Those that the corpus lacks, for their targets may be too long for
@@ -145,13 +128,16 @@ TranslationBytes validation_bytes(const TranslationModel& model, const Corpus& v
 }
 
 Index MemoryForecast::to_come() const {
-  return text + validation.bytes() + bytes_of(with_kept(static_cast<double>(state) + work())) - held;
+  const double all = static_cast<double>(state) + work();
+  return text + validation.bytes() + bytes_of(all + std::min(kept_beside(all), work())) - held;
 }
 
 double MemoryForecast::room_for_work(Index room) const {
-  const double fixed = with_kept(0), all = static_cast<double>(room - text - validation.bytes() + held);
+  const auto all = static_cast<double>(room - text - validation.bytes() + held), fixed = static_cast<double>(state);
+  // The pool keeps what the work has given back: as much as there is of it, or what is kept beside all tensors, a line.
   constexpr double kUnit = 1 << 30;
-  return std::max(0.0, (all - fixed) / ((with_kept(kUnit) - fixed) / kUnit) - static_cast<double>(state));
+  const double least = kept_beside(0), rate = (kept_beside(kUnit) - least) / kUnit;
+  return std::max({0.0, (all - fixed) / 2, (all - least) / (1 + rate) - fixed});
 }
 
 Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimizer, Index parameters) {
@@ -175,22 +161,22 @@ std::vector<BatchSize> training_batches(const TranslationModel& model, const Cor
   return outermost(std::move(sizes));
 }
 
-BatchSize largest_batch(TranslationModel& model, TrainingStep& step, const std::vector<BatchSize>& sizes) {
-  return largest_of(sizes, [&](const BatchSize& size) { return update_peak(model, step, size); });
+BatchSize largest_batch(TranslationModel& model, TrainingStep& step, const std::vector<BatchSize>& sizes, double room) {
+  return largest_of(sizes, room, [&](const BatchSize& size) { return update_peak(model, step, size); });
 }
 
-MemoryLine forecast_update(TranslationModel& model, TrainingStep& step, const BatchSize& batch) {
-  return line_of(batch, [&](const BatchSize& size) { return update_peak(model, step, size); });
+MemoryLine forecast_update(TranslationModel& model, TrainingStep& step, const BatchSize& batch, double room) {
+  return line_of_batch(batch, room, [&](const BatchSize& size) { return update_peak(model, step, size); });
 }
 
 double update_peak(TranslationModel& model, TrainingStep& step, const BatchSize& batch) {
-  return peak_of([&] {
-    step.add_gradients(made_up_batch(batch), 1 / static_cast<real>(batch.target_rows), 0, 0);
-    model.parameters().reset_gradients();
-  });
+  const double peak =
+      peak_of([&] { step.add_gradients(made_up_batch(batch), 1 / static_cast<real>(batch.target_rows), 0, 0); });
+  model.parameters().reset_gradients();
+  return peak;
 }
 
-ValidationForecast forecast_loss(const TranslationModel& model, const Corpus& corpus, Index batch_tokens) {
+ValidationForecast forecast_loss(const TranslationModel& model, const Corpus& corpus, Index batch_tokens, double room) {
   if (corpus.size() == 0) return {};
   const auto peak = [&](const BatchSize& size) {
     const Batch batch = made_up_batch(size);
@@ -199,11 +185,11 @@ ValidationForecast forecast_loss(const TranslationModel& model, const Corpus& co
   };
   std::vector<BatchSize> sizes;
   append_sizes(corpus, batches_by_length(corpus, batch_tokens), sizes);
-  const BatchSize largest = largest_of(outermost(std::move(sizes)), peak);
-  return {bytes_of(line_of(largest, peak).at(largest.rows())), largest.rows()};
+  const BatchSize largest = largest_of(outermost(std::move(sizes)), room, peak);
+  return {bytes_of(line_of_batch(largest, room, peak).at(largest.rows())), largest.rows()};
 }
 
-ValidationForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines) {
+ValidationForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines, double room) {
   const Index count = lines.sentences();
   const DecodingConfig& decoding = model.config().decoding;
   SearchOptions greedy = greedy_options(decoding);
@@ -239,11 +225,8 @@ ValidationForecast forecast_decoding(const TranslationModel& model, const Encode
   constexpr Index kSmall = 1024;  // rows: all of them take little time
   ValidationForecast most;
   for (const BatchSize& size : outermost(std::move(sizes))) {
-    const Index parts = size.rows() < kSmall ? 2 : 16;
-    const BatchSize small = part_of(size, parts), large = part_of(size, parts / 2);
-    const double few = peak(small);
-    const Index bytes =
-        bytes_of(line_through(small.source_rows, few, large.source_rows, peak(large)).at(size.source_rows));
+    const auto part = [&](Index divisor) { return part_of(size, divisor); };
+    const Index bytes = bytes_of(line_of(part, size.rows() < kSmall ? 1 : 8, room, peak).at(size.rows()));
     if (bytes > most.bytes) most = {bytes, size.source_rows};
   }
   return most;
@@ -269,17 +252,21 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   for (Index i = 0; i < train.size(); ++i) {
     forecast.longest_rows = std::max(forecast.longest_rows, train.source.length(i) + train.target.length(i) + 2);
   }
-  if (forecast.room_for_work(room.bytes) <= 0) return forecast;
-  TrainingStep step(model);
-  const BatchSize largest = largest_batch(model, step, batches);
-  forecast.largest_rows = largest.rows();
-  forecast.update = forecast_update(model, step, largest);
-  forecast.loss = forecast_loss(model, valid, training.batch_tokens);
-  forecast.decoding = forecast_decoding(model, translated(model, valid, valid_lines));
   forecast.validation = validation_bytes(model, valid);
-  if (forecast.work() > forecast.room_for_work(room.bytes)) return forecast;
-  const double exact = update_peak(model, step, largest);
-  forecast.update = line_through(0, std::min(forecast.update.fixed, exact), largest.rows(), exact);
+  const double work = forecast.room_for_work(room.bytes);
+  if (work <= 0) return forecast;
+  {
+    TrainingStep step(model);
+    const BatchSize largest = largest_batch(model, step, batches, work);
+    forecast.largest_rows = largest.rows();
+    forecast.update = forecast_update(model, step, largest, work);
+    if (forecast.update.at(largest.rows()) <= work) {
+      const double exact = std::min(update_peak(model, step, largest), work + 1);
+      forecast.update = line_through(0, std::min(forecast.update.fixed, exact), largest.rows(), exact);
+    }
+  }
+  forecast.loss = forecast_loss(model, valid, training.batch_tokens, work);
+  forecast.decoding = forecast_decoding(model, translated(model, valid, valid_lines), work);
   return forecast;
 }
 

@@ -1,6 +1,6 @@
 // How much memory a run will take, found before its first update, and whether there is so much. What parameters and all
 // that has their size take is arithmetic, done before they are allocated; what lives beside them for a time is measured
-// on made-up sentences, a part of the largest batch first, so that layers of other projects count as well. Of a layer
+// on made-up sentences, small parts of the largest batch first, so that layers of other projects count as well. Of a layer
 // whose memory grows faster than the rows of a batch, the part says too little: the whole batch, run where that seems
 // to fit, shows it.
 #pragma once
@@ -12,6 +12,7 @@
 #include "weft/core/machine_memory.h"
 #include "weft/train/batch_size.h"
 #include "weft/train/evaluate.h"
+#include "weft/train/memory_line.h"
 #include "weft/train/memory_text.h"
 #include "weft/train/training_step.h"
 
@@ -19,13 +20,6 @@ namespace weft {
 
 /// What the process takes beside tensors and the training text: the program, its libraries and buffers. Measured.
 inline constexpr Index kProgramBytes = Index{32} << 20;
-
-/// Memory in bytes as a line over the rows of a batch, source and target together.
-struct MemoryLine {
-  double fixed = 0, row = 0;
-
-  double at(Index rows) const { return fixed + row * static_cast<double>(rows); }
-};
 
 /// What the batches of a validation take in tensors, beside what there is.
 struct ValidationForecast {
@@ -64,32 +58,38 @@ Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimiz
 /// are enough for several batches, with subwords drawn.
 std::vector<BatchSize> training_batches(const TranslationModel& model, const Corpus& train, Index batch_tokens);
 
-/// That of these sizes, of which there is at least one, whose update takes most, by an eighth of each. The model's
-/// gradients are forgotten.
-BatchSize largest_batch(TranslationModel& model, TrainingStep& step, const std::vector<BatchSize>& sizes);
+/// More than any machine has, in bytes.
+inline constexpr double kAnyRoom = 1e18;
 
-/// What an update takes at its peak beside what there is, from an eighth and a quarter of a batch of that size. The
-/// model's gradients are forgotten.
-MemoryLine forecast_update(TranslationModel& model, TrainingStep& step, const BatchSize& batch);
+/// That of these sizes, of which there is at least one, whose update takes most, by an eighth of each, or less of it as
+/// forecast_update() says. The model's gradients are forgotten.
+BatchSize largest_batch(TranslationModel& model, TrainingStep& step, const std::vector<BatchSize>& sizes,
+                        double room = kAnyRoom);
 
-/// What an update with made-up sentences of that size takes at its peak beside what there is. The model's gradients are
-/// forgotten.
+/// What an update takes at its peak beside what there is, from an eighth and a quarter of a batch of that size. These are
+/// reached from smaller parts: where the next part would not fit into `room` bytes, or memory is out, the line is that of
+/// the parts before, and the whole does not fit. The model's gradients are forgotten.
+MemoryLine forecast_update(TranslationModel& model, TrainingStep& step, const BatchSize& batch, double room = kAnyRoom);
+
+/// What an update with made-up sentences of that size takes at its peak beside what there is; infinity if memory is out.
+/// The model's gradients are forgotten.
 double update_peak(TranslationModel& model, TrainingStep& step, const BatchSize& batch);
 
 /// What validations take beside tensors.
 TranslationBytes validation_bytes(const TranslationModel& model, const Corpus& valid);
 
-/// What evaluate_loss takes, from an eighth and a quarter of the batch that takes most. The model's parameters must be
-/// allocated.
-ValidationForecast forecast_loss(const TranslationModel& model, const Corpus& corpus, Index batch_tokens);
+/// What evaluate_loss takes, from an eighth and a quarter of the batch that takes most, or less of it as forecast_update()
+/// says. The model's parameters must be allocated.
+ValidationForecast forecast_loss(const TranslationModel& model, const Corpus& corpus, Index batch_tokens,
+                                 double room = kAnyRoom);
 
 /// What the greedy translation of lines takes, kLinesAtOnce at a time, by a model that ends no sentence by itself: from
 /// a sixteenth and an eighth of each of their outermost() batches, by what is read and what is written, or from the whole
-/// of small ones. The model's parameters must be allocated.
-ValidationForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines);
+/// of small ones, or less as forecast_update() says. The model's parameters must be allocated.
+ValidationForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines, double room = kAnyRoom);
 
-/// What a run will take: the largest batch of its first epoch, and the losses and translations of its validations. If
-/// all of that fits into the room, the largest batch is run to be exact. `valid_lines` are the sources of the
+/// What a run will take: the largest batch of its epochs, and the losses and translations of its validations. If the
+/// update seems to fit into the room, the largest batch is run to be exact. `valid_lines` are the sources of the
 /// validation text; those that `valid` lacks, as a side is too long for the model, are translated as well.
 MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, const Corpus& valid,
                                std::span<const std::string> valid_lines, const MemoryRoom& room);

@@ -1,0 +1,59 @@
+#include "weft/train/memory_line.h"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+#include "weft/core/memory.h"
+#include "weft/core/out_of_memory.h"
+
+namespace weft {
+
+MemoryLine line_through(Index rows1, double bytes1, Index rows2, double bytes2) {
+  if (rows2 <= rows1) return {bytes1, 0};
+  const double row = std::max(0.0, (bytes2 - bytes1) / static_cast<double>(rows2 - rows1));
+  return {std::max(0.0, bytes1 - row * static_cast<double>(rows1)), row};
+}
+
+double peak_of(FunctionRef<void()> work) {
+  reset_peak_memory();
+  const Index before = memory_statistics().current_bytes;
+  try {
+    work();
+  } catch (const OutOfMemory&) {
+    return std::numeric_limits<double>::infinity();
+  } catch (const std::bad_alloc&) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return static_cast<double>(memory_statistics().peak_bytes - before);
+}
+
+MemoryLine line_of(FunctionRef<BatchSize(Index divisor)> part, Index last, double room,
+                   FunctionRef<double(const BatchSize&)> peak) {
+  constexpr Index kFirst = 512, kStep = 8;
+  MemoryLine line;
+  Index rows = 0, measured = 0;  // rows of the part before, and how many there were
+  double bytes = 0;
+  for (Index divisor = kFirst;;) {
+    const BatchSize size = part(divisor);
+    if (size.rows() > rows) {
+      const double taken = std::min(peak(size), std::max(room, bytes) + 1);
+      line = line_through(rows, bytes, size.rows(), taken);  // through nothing at first: the most that a row may take
+      rows = size.rows();
+      bytes = taken;
+      ++measured;
+    }
+    if (divisor == last || bytes > room) break;
+    const Index next = divisor > 2 * last ? std::max(divisor / kStep, 2 * last) : last;
+    if (line.at(part(next).rows()) <= room) {
+      divisor = next;
+    } else if (measured == 1 || line.at(part(divisor / 2).rows()) <= room) {
+      divisor /= 2;
+    } else {
+      break;
+    }
+  }
+  return measured == 1 && bytes <= room ? MemoryLine{bytes, 0} : line;
+}
+
+}  // namespace weft
