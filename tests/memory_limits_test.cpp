@@ -147,6 +147,25 @@ TEST_CASE("what threads take of a limited address space is foreseen, and little"
   for (const int mebibytes : {108, 124, 140}) run(mebibytes);
   for (const int mebibytes : {220, 280, 300}) CHECK(run(mebibytes) == 0);  // not with heaps that take 64 MiB each
 }
+
+TEST_CASE("a run that goes on where there is less memory is told what it can do") {
+  workplace();
+  put("large.json", R"({"data": {"task": "copy", "tokenizer": "whitespace", "pairs": 8000},
+    "model": {"d_model": 64, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "d_feed_forward": 256},
+    "training": {"steps": 10000, "batch_tokens": 60000, "validate_every": 10000, "validation_sentences": 20,
+                 "on_divergence": "rollback"}})");  // which saves before its first update
+  const std::string train = "'" WEFT_BINARY "' train large.json --run large --threads 1 > large.out 2> large.err";
+  CHECK(WEXITSTATUS(std::system((train + " & run=$!; while [ ! -e large/last.safetensors ] && kill -0 $run; do sleep " +
+                                 "0.02; done; kill -9 $run; wait $run")
+                                    .c_str())) == 137);
+  REQUIRE(fs::exists("large/last.safetensors"));
+  CHECK(WEXITSTATUS(std::system(("ulimit -v 110000; exec " + train).c_str())) == 2);
+  const std::string error = bytes_of("large.err");
+  CAPTURE(error);
+  CHECK(lines_of(error).size() == 1);
+  CHECK(contains(error, "lower training.batch_tokens from 60000 to "));
+  CHECK(contains(error, "the run in large keeps its configuration, so free memory for it"));
+}
 #endif
 
 TEST_CASE("room is the least of what machine, control groups and limits leave") {

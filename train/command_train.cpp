@@ -190,7 +190,15 @@ int train(const Arguments& arguments, const Registry& registry) {
   const ResidentMemory resident = settled_memory();
   const MemoryRoom room = memory_room();
   const MemoryForecast forecast = forecast_memory(model, train.corpus, valid.corpus, valid_lines.source, room);
-  require_room(forecast, config, room);
+  try {
+    require_room(forecast, config, room);
+  } catch (const ConfigError& error) {
+    if (!resumes) throw;
+    throw ConfigError(
+        fmt::format("{}; the run in {} keeps its configuration, so free memory for it, or begin another with that and "
+                    "--run or --fresh",
+                    error.what(), folder.string()));
+  }
   double validation_seconds = 0;
   if (config.training.minutes > 0) {
     validation_seconds = measure_validation(model, valid.corpus, valid_lines);
