@@ -291,6 +291,20 @@ TEST_CASE("a validation loss that is not finite stops the run and names the op; 
   }
 }
 
+TEST_CASE("translations of the validation text that are not of numbers are a divergence, though its loss is finite") {
+  const TemporaryFolder folder;
+  const Config config = with_policy("rollback");
+  const auto valid = tiny_data(*tiny_model(config, faulty_layers()), letters(60, 5), letters(10, 6)).valid;
+  const std::size_t batches = batches_by_length(valid, config.training.batch_tokens).size();  // of the loss
+  std::size_t calls = 0;
+  const Faulty faulty(Fault::Kind::kValidation, [&](std::uint64_t, const Var&) { return ++calls == batches + 1; });
+  Session session(folder.path(), config, faulty_layers());
+  CHECK(session.finish() == TrainingEnd::kDone);
+  REQUIRE(events(folder.path()).size() == 1);
+  CHECK(contains(events(folder.path())[0].text, "step 8: the model's output for a validation line is not a number"));
+  CHECK(contains(events(folder.path())[0].text, "back to step 0"));
+}
+
 TEST_CASE("a loss whose perplexity overflows does not end a run; its log stays valid") {
   const TemporaryFolder folder;
   Session(folder.path(), tiny_config({"training.save_every=1"})).one_update();

@@ -45,12 +45,12 @@ double read_spent_seconds(const std::filesystem::path& path) {
 
 SpentTime::SpentTime(std::filesystem::path path, double seconds) : path_(std::move(path)) {
   const std::filesystem::path beside = fmt::format("{}.{}.tmp", path_.string(), ::getpid());
-  const Temporary temporary(beside);
+  Temporary temporary(beside);
   file_ = temporary.file();
   if (file_ < 0) fail(path_);
   try {
     write(seconds);
-    if (uninterrupted([&] { return file_calls().rename(beside.c_str(), path_.c_str()); }) != 0) fail(path_);
+    if (!temporary.rename_to(path_)) fail(path_);
   } catch (...) {
     ::close(file_);
     throw;

@@ -11,6 +11,7 @@
 #include "weft/core/error.h"
 #include "weft/core/folder.h"
 #include "weft/core/memory.h"
+#include "weft/train/ensemble_decoder.h"
 #include "weft/train/kept_checkpoints.h"
 #include "weft/train/text_format.h"
 #include "weft/train/translate.h"
@@ -192,8 +193,13 @@ void Trainer::validate_as_is() {
   BleuOptions bleu;
   bleu.tokenizer = bleu_tokenizer(decoding.bleu_tokenizer);
   const Metrics metrics = make_metrics("bleu,chrf", bleu);
-  const TranslationResult result = evaluate_translations(
-      model_, data_.valid_text.source, std::span(&data_.valid_text.target, 1), metrics, greedy, decoding.batch_tokens);
+  TranslationResult result;
+  try {
+    result = evaluate_translations(model_, data_.valid_text.source, std::span(&data_.valid_text.target, 1), metrics,
+                                   greedy, decoding.batch_tokens);
+  } catch (const NotANumberError&) {
+    throw DivergenceError(state_.step, "the model's output for a validation line is not a number", "");
+  }
   const auto score = [&](std::size_t metric) { return metrics[metric]->score(result.counts[metric].sums()); };
   const ValidationEntry entry{state_.step, loss.loss, loss.perplexity, loss.token_accuracy, share_of(result.exact),
                               score(0),    score(1)};
