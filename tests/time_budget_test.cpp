@@ -39,7 +39,7 @@ TEST_CASE("measuring leaves parameters as they were and a run the same") {
   const TrainingData data = tiny_data(*model, letters(60, 5), letters(10, 6));
   const Tensor values = model->parameters().values();
   const std::vector<real> before(values.values().begin(), values.values().end());
-  CHECK(measure_update(*model, data.train, 0) > 0);
+  CHECK(measure_update(*model, data.train, 0) > 0);  // one update alone
   CHECK(measure_validation(*model, data.valid, data.valid_text) > 0);
   CHECK(std::vector<real>(values.values().begin(), values.values().end()) == before);
 

@@ -28,6 +28,7 @@ double seconds_of(Index updates, const Pace& pace, Index validate_every) {
 
 double measure_update(TranslationModel& model, const Corpus& corpus, double seconds) {
   constexpr Index kLeast = 3, kMost = 2000;
+  constexpr double kMostOfFirst = 5;  // times `seconds`: a longer update is not made again
   const Tensor values = model.parameters().values();
   const std::vector<real> before(values.values().begin(), values.values().end());
   const TrainingConfig& config = model.config().training;
@@ -38,9 +39,13 @@ double measure_update(TranslationModel& model, const Corpus& corpus, double seco
   const auto epoch = plan.epoch(0);
   const std::shared_ptr<const Corpus> borrowed(std::shared_ptr<const Corpus>(), &corpus);
   std::size_t next = 0;
-  double began = now();
+  double began = now(), first = 0;
   Index done = 0;
-  for (; done < kLeast || (done < kMost && now() - began < seconds); ++done) {
+  const auto goes_on = [&] {
+    if (done == 0) return true;
+    return first <= kMostOfFirst * seconds && (done < kLeast || (done < kMost && now() - began < seconds));
+  };
+  for (; goes_on(); ++done) {
     std::vector<BatchSentences> batches;
     for (Index i = 0; i < config.accumulate; ++i) batches.push_back({borrowed, epoch[next++ % epoch.size()]});
     try {
@@ -49,9 +54,11 @@ double measure_update(TranslationModel& model, const Corpus& corpus, double seco
       break;  // the run itself will say so, and do what its configuration asks for
     }
     if (average) average->update(values.values(), done + 1);
-    if (done == 0) began = now();  // the first takes memory from the heap and wakes threads: not counted
+    if (done > 0) continue;
+    first = now() - began;  // it takes memory from the heap and wakes threads: not counted if there are others
+    began = now();
   }
-  const double time = (now() - began) / static_cast<double>(std::max<Index>(1, done - 1));
+  const double time = done == 1 ? first : (now() - began) / static_cast<double>(std::max<Index>(1, done - 1));
   Tensor restored = model.parameters().values();
   std::copy(before.begin(), before.end(), restored.values().begin());
   return time;
@@ -76,8 +83,11 @@ double measure_validation(TranslationModel& model, const Corpus& valid, const Pa
   greedy.beam = 1;
   // A model that has not learned to end a sentence writes on; here it may write about as much as one that has.
   greedy.max_length_ratio = std::min(greedy.max_length_ratio, 1.25);
-  evaluate_translations(model, lines.source, std::span(&lines.target, 1), make_metrics("bleu,chrf", BleuOptions{}),
-                        greedy, decoding.batch_tokens);
+  try {
+    evaluate_translations(model, lines.source, std::span(&lines.target, 1), make_metrics("bleu,chrf", BleuOptions{}),
+                          greedy, decoding.batch_tokens);
+  } catch (const NotANumberError&) {  // the run itself will say so
+  }
   return now() - began + 2 * kFileSeconds + 5 * static_cast<double>(model.parameters().count()) / kDiskNumbers;
 }
 
