@@ -123,6 +123,41 @@ TEST_CASE("the batch that takes most is found where sources and targets are of d
   }
 }
 
+TEST_CASE("the batch that takes most is found though it is of a later epoch of the run") {
+  const auto largest = [](const std::vector<BatchSize>& sizes) {
+    Index rows = 0;
+    for (const BatchSize& size : sizes) rows = std::max(rows, size.source_rows);
+    return rows;
+  };
+  constexpr Index kTokens = 120, kPairs = 3000, kLong = 50;
+  Index together = 0;
+  for (Index at = 0; at < 8; ++at) {  // two long sources, in one batch or not
+    Corpus train;
+    for (Index i = 0; i < kPairs; ++i) {
+      train.source.append(std::vector<TokenId>(i == 7 || i == 100 + at ? kLong : 5, kEnd));
+      train.target.append(std::vector<TokenId>(i == 7 || i == 100 + at ? 1 : 5, kEnd));
+      train.line.push_back(i);
+    }
+    const BatchPlan plan(train, kTokens, 1);
+    std::vector<Index> rows;
+    for (Index epoch = 0; epoch < 16; ++epoch) {
+      rows.push_back(0);
+      for (const auto& sentences : plan.epoch(epoch)) {
+        rows.back() = std::max(rows.back(), size_of(train, sentences).source_rows);
+      }
+    }
+    const Index most = *std::max_element(rows.begin(), rows.end());
+    together += most > rows[0];
+    const auto found = [&](const std::string& steps) {
+      const auto model = tiny_model(tiny_config({"training.steps=" + steps, "training.seed=1"}));
+      return largest(training_batches(*model, train, kTokens));
+    };
+    CHECK(found("10") == rows[0]);  // of one epoch
+    CHECK(found("100000") == most);
+  }
+  CHECK(together > 0);
+}
+
 TEST_CASE(
     "long lines of a validation are in its forecast: of its loss, and where it leaves them out, of translations") {
   for (const Index longest : {500, 200}) {

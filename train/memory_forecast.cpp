@@ -96,11 +96,21 @@ EncodedText translated(const TranslationModel& model, const Corpus& valid, std::
   return text;
 }
 
-/// As many tokens as a run trains on at most.
-double most_tokens(const TrainingConfig& training) {
+/// As many tokens as a run trains on at most, in batches of `batch_tokens`.
+double most_tokens(const TrainingConfig& training, Index batch_tokens) {
   if (training.minutes > 0) return std::numeric_limits<double>::infinity();
   return static_cast<double>(training.steps) * static_cast<double>(training.accumulate) *
-         static_cast<double>(training.batch_tokens);
+         static_cast<double>(batch_tokens);
+}
+
+/// How many epochs are planned to look for the largest batch: those of the run, up to a number, of a large text to as many
+/// as take about a second; at least one.
+Index planned_epochs(const TrainingConfig& training, const Corpus& train, Index batch_tokens) {
+  constexpr Index kEpochs = 16, kPairs = Index{2} << 20;
+  const Index pairs = std::max<Index>(1, train.size());
+  const auto rows = static_cast<double>(train.source.rows.rows() + train.target.rows.rows() + 2 * pairs);
+  const auto most = static_cast<double>(std::clamp<Index>(kPairs / pairs, 1, kEpochs));
+  return static_cast<Index>(std::clamp(std::ceil(most_tokens(training, batch_tokens) / rows), 1.0, most));
 }
 
 /// The options of a validation's search.
@@ -148,10 +158,11 @@ Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimiz
 
 std::vector<BatchSize> training_batches(const TranslationModel& model, const Corpus& train, Index batch_tokens) {
   const Config& config = model.config();
+  const Index epochs = planned_epochs(config.training, train, batch_tokens);
   std::vector<BatchSize> sizes;
   const auto append_planned = [&](const Corpus& corpus) {
     const BatchPlan plan(corpus, batch_tokens, static_cast<std::uint64_t>(config.training.seed));
-    append_sizes(corpus, plan.epoch(0), sizes);
+    for (Index epoch = 0; epoch < epochs; ++epoch) append_sizes(corpus, plan.epoch(epoch), sizes);
   };
   append_planned(train);
   constexpr double kBatches = 4;
@@ -241,7 +252,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   forecast.state = state_bytes(training, config.optimizer, parameters);
   forecast.held = 2 * parameters * static_cast<Index>(sizeof(real));
   forecast.process = kProgramBytes + held_text_bytes(model, train);
-  forecast.text = text_bytes(model, train, most_tokens(training), training.batch_tokens);
+  forecast.text = text_bytes(model, train, most_tokens(training, training.batch_tokens), training.batch_tokens);
   if (training.validation_sentences > 0) {
     valid_lines =
         valid_lines.first(std::min(valid_lines.size(), static_cast<std::size_t>(training.validation_sentences)));

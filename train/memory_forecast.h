@@ -53,7 +53,8 @@ struct MemoryForecast {
 /// What parameters, gradients, optimizer and moving average of a model take, by arithmetic.
 Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimizer, Index parameters);
 
-/// The sizes of a run's batches among which is the one whose update takes most: outermost() of those of the first epoch.
+/// The sizes of a run's batches among which is the one whose update takes most: outermost() of those of its first epochs,
+/// up to 16, of a text of more than 130,000 pairs fewer, as planning one takes time: of 2 million pairs and more the first.
 /// With data.subword_sampling these are the batches of the text as it is and those of a sample of pairs, of which there
 /// are enough for several batches, with subwords drawn.
 std::vector<BatchSize> training_batches(const TranslationModel& model, const Corpus& train, Index batch_tokens);
