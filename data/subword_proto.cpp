@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <utility>
+#include <unordered_set>
 
 #include "weft/core/error.h"
 #include "weft/data/text_file.h"
@@ -98,6 +98,7 @@ constexpr float kLargestScore = 1e9F;           // sums of many stay finite
 // User-defined pieces that SentencePiece has room for at one place of a text; it writes no more, but reads what it did not
 // write.
 constexpr std::size_t kMostNestedPieces = 64;
+constexpr std::size_t kMostOfOneHash = 64;  // pieces in one place of a table; of good models some ten
 
 SubwordPiece read_piece(std::string_view bytes) {
   SubwordPiece piece;
@@ -134,6 +135,31 @@ void check_user_defined(const std::vector<SubwordPiece>& pieces) {
     nested.push_back(text);
     if (nested.size() > kMostNestedPieces) {
       throw MalformedSubwords{"more than 64 user-defined pieces of which each begins with the one before"};
+    }
+  }
+}
+
+/// Throws if many pieces fall into one place of a std::unordered_map, as which the library keeps those that text may hold,
+/// and the others: it would take a time with the square of their number, in a map that grows or one that has room at once.
+void check_hashes(const std::vector<SubwordPiece>& pieces) {
+  std::vector<std::string_view> texts[2];
+  for (const SubwordPiece& piece : pieces) {
+    const bool of_text = piece.type == SubwordType::kNormal || piece.type == SubwordType::kUserDefined ||
+                         piece.type == SubwordType::kUnused;
+    texts[of_text ? 0 : 1].push_back(piece.text);
+  }
+  for (const auto& kept : texts) {
+    for (const bool has_room : {false, true}) {
+      std::unordered_set<std::string_view> map;
+      if (has_room) map.reserve(kept.size());
+      const auto check = [&map](std::size_t place) {
+        if (map.bucket_size(place) > kMostOfOneHash) throw MalformedSubwords{"more than 64 pieces of one hash"};
+      };
+      for (const std::string_view text : kept) {
+        map.insert(text);
+        check(map.bucket(text));
+      }
+      for (std::size_t place = 0; place < map.bucket_count(); ++place) check(place);
     }
   }
 }
@@ -186,6 +212,7 @@ SubwordProto read_subword_proto(std::string_view bytes, const std::string& name)
     }
     if (proto.pieces.empty()) throw MalformedSubwords{"it has no pieces"};
     check_user_defined(proto.pieces);
+    check_hashes(proto.pieces);
     return proto;
   } catch (const MalformedSubwords& problem) {
     throw DataError(fmt::format("{}: not a SentencePiece model ({}); give a .model file that SentencePiece wrote", name,
