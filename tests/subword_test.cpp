@@ -192,6 +192,16 @@ TEST_CASE("lines of nothing and lines of very much") {
   }
 }
 
+TEST_CASE("what SentencePiece would stumble over is replaced in a time that grows with the line, not with its square") {
+  std::string line, plain;
+  for (int i = 0; i < 100000; ++i) {
+    line += "<s>\xE2\x96\x85";  // U+2585
+    plain += "< s> ";
+  }
+  const SubwordOptions options{"bpe", 20};
+  CHECK(train({line}, options) == train({plain}, options));
+}
+
 TEST_CASE("any tokens can be joined: specials vanish, bytes make no line breaks, spaces stay single") {
   const auto model = model_of(train(text_with_traps(false), {"bpe", 400, true}));
   const SubwordTokenizer tokenizer(model, false);
