@@ -169,7 +169,7 @@ TEST_CASE(
     const Corpus corpus = encode_text(*model, valid, longest - 1, "valid").corpus;
     const Corpus train = encode_text(*model, letters(300, 5, 1, 20), 30, "train").corpus;
     CHECK(corpus.size() == (longest == 500 ? 20 : 16));
-    const auto forecast = forecast_memory(*model, train, corpus, valid.source, {1 << 30, ""});
+    const auto forecast = forecast_memory(*model, train, corpus, valid, {1 << 30, ""});
     const Index before = memory_statistics().current_bytes;
     reset_peak_memory();
     evaluate_loss(*model, corpus, 50);
@@ -205,7 +205,7 @@ TEST_CASE("the batch of a text that is smaller than one, and of long pairs, is f
     };
     const double drawn = rows(EpochEncoder(model, text, plain.line, 60)(0));
     CHECK(drawn > 1.3 * rows(plain));
-    const auto foreseen = forecast_memory(model, plain, plain, text.source, {1 << 30, ""}).largest_rows;
+    const auto foreseen = forecast_memory(model, plain, plain, text, {1 << 30, ""}).largest_rows;
     CHECK(static_cast<double>(foreseen) == doctest::Approx(drawn).epsilon(0.05));
   }
 }

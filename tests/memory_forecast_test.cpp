@@ -95,8 +95,9 @@ TEST_CASE("the state of a model is known before it is allocated") {
       const Config& config = subject.model->config();
       const Index buffers =
           2 + (std::string(optimizer) == "optimizer.name=adam" ? 2 : 0) + (config.training.ema_decay > 0);
-      CHECK(forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines.source, {1 << 30, ""})
-                .state == buffers * buffer);
+      CHECK(
+          forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines, {1 << 30, ""}).state ==
+          buffers * buffer);
     }
   }
 }
@@ -107,7 +108,7 @@ TEST_CASE("what there is already is the program and the training text's ids") {
   const auto tokens = static_cast<Index>(train.source.tokens.size() + train.target.tokens.size());
   CHECK(held_text_bytes(*subject.model, train) == corpus_bytes(train));  // no lines to draw subwords from
   CHECK(corpus_bytes(train) == 4 * tokens + 24 * train.size());
-  CHECK(forecast_memory(*subject.model, train, subject.data.valid, subject.lines.source, {1000, ""}).process ==
+  CHECK(forecast_memory(*subject.model, train, subject.data.valid, subject.lines, {1000, ""}).process ==
         kProgramBytes + corpus_bytes(train));
 }
 
@@ -115,7 +116,7 @@ TEST_CASE("a state that leaves no room at all is refused, though no update was m
   Subject subject({"model.max_length=40", "data.max_length=30"});
   const MemoryRoom room{1000, "left"};
   const MemoryForecast forecast =
-      forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines.source, room);
+      forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines, room);
   CHECK(forecast.work() == 0);
   MemoryForecast large = forecast;
   large.state = Index{1} << 30;
@@ -125,8 +126,7 @@ TEST_CASE("a state that leaves no room at all is refused, though no update was m
 TEST_CASE("a forecast changes nothing that follows") {
   const auto trained_values = [](bool forecast) {
     Subject subject({"model.max_length=40", "data.max_length=30", "training.batch_tokens=500"});
-    if (forecast)
-      forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines.source, {1 << 30, ""});
+    if (forecast) forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines, {1 << 30, ""});
     TrainingStep step(*subject.model);
     const auto batches = BatchPlan(subject.data.train, 500, 1).epoch(0);
     const auto corpus = std::make_shared<const Corpus>(subject.data.train);
@@ -148,7 +148,7 @@ TEST_CASE("what does not fit is refused with a value that does") {
       subject.model->parameters().allocate();
       const Index held = 2 * subject.model->parameters().values().size() * static_cast<Index>(sizeof(real));
       const MemoryRoom rest{room - held, limit.limit};
-      require_room(forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines.source, rest),
+      require_room(forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines, rest),
                    subject.model->config(), rest);
     } catch (const ConfigError& error) {
       return error.what();
@@ -202,7 +202,7 @@ TEST_CASE("what validations keep of their lines is counted, and refused with a n
   const auto forecast_of = [](const std::string& lines) {
     Subject subject({"model.max_length=40", "data.max_length=30", "training.validation_sentences=" + lines});
     subject.model->parameters().allocate();
-    return forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines.source, {1 << 30, ""});
+    return forecast_memory(*subject.model, subject.data.train, subject.data.valid, subject.lines, {1 << 30, ""});
   };
   const MemoryForecast few = forecast_of("10"), all = forecast_of("0");
   CHECK(few.validation_lines == 10);

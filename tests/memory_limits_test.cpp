@@ -77,6 +77,28 @@ TEST_CASE("weft train refuses what the machine has no room for, in one line, and
                 {"a model of ", "allowed by training.memory", "lower model.d_model from 200 to "});
 }
 
+TEST_CASE("scoring the longest references, as many as threads count at once, is in the forecast of a validation") {
+  const auto model = tiny_model(tiny_config());
+  ParallelText lines = letters(200, 5);
+  const Corpus valid = encode_text(*model, lines, 9, "valid").corpus;
+  const auto count = [&](int threads) {
+    set_threads(threads);
+    const MemoryForecast forecast = forecast_memory(*model, valid, valid, lines, {1 << 30, ""});
+    set_threads(1);
+    return static_cast<double>(forecast.validation.count);
+  };
+  CHECK(count(2) < 10'000);
+  lines.target[3] = std::string(1'000'000, 'x');
+  for (int i = 0; i < 500'000; ++i) lines.target[150] += "\xe7\x8c\xab";  // one character
+  CHECK(count(1) == doctest::Approx(9e6).epsilon(0.01));
+  CHECK(count(2) == doctest::Approx(9e6 + 5.5e6).epsilon(0.01));
+
+  MemoryForecast forecast = forecast_memory(*model, valid, valid, lines, {1 << 30, ""});
+  const MemoryRoom room{forecast.to_come() - kMega, "left"};
+  CHECK(
+      contains(refusal(forecast, tiny_config(), room), "scoring the longest lines of the validation text would take"));
+}
+
 TEST_CASE("the pool keeps no more than the work has given back, and the room for work is the other way round") {
   MemoryForecast forecast;
   for (const Index state : {0, 10, 1000}) {

@@ -180,8 +180,8 @@ int train(const Arguments& arguments, const Registry& registry) {
   require_files_unchanged(config.data, checkpoint.state.file_hashes);
 
   if (!config.training.memory.empty() && !resumes) {
-    config.training.batch_tokens =
-        batch_tokens_within(model, train.corpus, valid.corpus, parse_bytes(config.training.memory).value());
+    config.training.batch_tokens = batch_tokens_within(
+        model, train.corpus, valid.corpus, parse_bytes(config.training.memory).value(), valid_lines.target);
     model.set_training(config.training);
     choices.push_back(fmt::format("memory budget    {}: training.batch_tokens {}", config.training.memory,
                                   config.training.batch_tokens));
@@ -189,7 +189,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   model.parameters().allocate();  // they fit
   const ResidentMemory resident = settled_memory();
   const MemoryRoom room = memory_room();
-  const MemoryForecast forecast = forecast_memory(model, train.corpus, valid.corpus, valid_lines.source, room);
+  const MemoryForecast forecast = forecast_memory(model, train.corpus, valid.corpus, valid_lines, room);
   try {
     require_room(forecast, config, room);
   } catch (const ConfigError& error) {

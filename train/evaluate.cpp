@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <functional>
 #include <iterator>
+#include <limits>
+#include <numeric>
 
 #include "weft/core/error.h"
+#include "weft/core/threads.h"
 #include "weft/train/decode_rules.h"
 #include "weft/train/translate.h"
 
@@ -38,6 +41,25 @@ TokenBytes mean_bytes(const EncodedText& text, Index sentences, const Tokenizer&
     count += static_cast<double>(tokens.size());
   }
   return {sum.token / std::max(count, 1.0), sum.text / std::max(count, 1.0)};
+}
+
+/// What a metric takes, about, to count such a line: 8 bytes for a character or a word, and a copy.
+double count_bytes(std::string_view line) {
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
+  const auto bytes = static_cast<double>(line.size());
+  return bytes + 8 * (bytes - static_cast<double>(std::count_if(line.begin(), line.end(), continues)));
+}
+
+/// What metrics take for the longest of these lines that are counted at once, and as many hypotheses of so many bytes.
+double count_bytes(std::span<const std::string> references, double hypothesis) {
+  constexpr std::size_t kTile = 64;  // lines that one thread counts in turn: see count_lines()
+  std::vector<double> lines;
+  lines.reserve(references.size());
+  for (const std::string& line : references) lines.push_back(count_bytes(line));
+  const auto at_once =
+      static_cast<std::ptrdiff_t>(std::min((lines.size() + kTile - 1) / kTile, static_cast<std::size_t>(threads())));
+  std::partial_sort(lines.begin(), lines.begin() + at_once, lines.end(), std::greater<>());
+  return std::accumulate(lines.begin(), lines.begin() + at_once, 9 * hypothesis * static_cast<double>(at_once));
 }
 
 }  // namespace
@@ -86,7 +108,8 @@ TranslationResult evaluate_translations(const TranslationModel& model, std::span
 }
 
 TranslationBytes translation_bytes(const TranslationModel& model, const Corpus& corpus, Index pairs,
-                                   const Metrics& metrics, const SearchOptions& options) {
+                                   const Metrics& metrics, const SearchOptions& options,
+                                   std::span<const std::string> references) {
   const TokenBytes read = mean_bytes(corpus.source, pairs, model.source_tokenizer(), model.source_vocabulary()),
                    written = mean_bytes(corpus.target, pairs, model.target_tokenizer(), model.target_vocabulary());
   // A vector that has grown takes up to twice its elements. A source has its ids twice: alone, and with others.
@@ -94,7 +117,7 @@ TranslationBytes translation_bytes(const TranslationModel& model, const Corpus& 
                    kLine = sizeof(TranslatedLine) + sizeof(Translation) + 4 * kHeader;
   double counts = 1.0 / 8;  // and a bit that says whether it is exact
   for (const auto& metric : metrics) counts += static_cast<double>(metric->width() * sizeof(Index));
-  double kept = 0, block = 0, most = 0;
+  double kept = 0, block = 0, most = 0, longest = 0;
   for (Index i = 0; i < pairs; ++i) {
     if (i % static_cast<Index>(kLinesAtOnce) == 0) block = 0;
     const Index length = corpus.source.length(i);
@@ -103,8 +126,10 @@ TranslationBytes translation_bytes(const TranslationModel& model, const Corpus& 
     kept += counts + text;
     block += kLine + text + tokens * written.token + static_cast<double>(length) * (kGrown * read.token + kIds);
     most = std::max(most, block);
+    longest = std::max(longest, tokens * written.text);
   }
-  return {static_cast<Index>(kept), static_cast<Index>(most)};
+  const double count = metrics.empty() ? 0 : count_bytes(references, longest);
+  return {static_cast<Index>(kept), static_cast<Index>(most), static_cast<Index>(count)};
 }
 
 std::vector<bool> exact_matches(std::span<const std::string> hypotheses,

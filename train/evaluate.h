@@ -50,13 +50,16 @@ TranslationResult evaluate_translations(const TranslationModel& model, std::span
 struct TranslationBytes {
   Index kept = 0;   ///< for its result, in proportion to the lines
   Index block = 0;  ///< beside it, for the kLinesAtOnce lines that take most
+  Index count = 0;  ///< beside it, for the longest lines that threads() threads may score at once
 
-  Index bytes() const { return kept + block; }
+  Index bytes() const { return kept + block + count; }
 };
 
-/// What it takes, about, for the first `pairs` of a corpus, one line each, if the model ends no sentence by itself.
+/// What it takes, about, for the first `pairs` of a corpus, one line each, if the model ends no sentence by itself. With
+/// `references`, one for each line that is scored, their lengths are those of the longest.
 TranslationBytes translation_bytes(const TranslationModel& model, const Corpus& corpus, Index pairs,
-                                   const Metrics& metrics, const SearchOptions& options);
+                                   const Metrics& metrics, const SearchOptions& options,
+                                   std::span<const std::string> references = {});
 
 /// Says for each hypothesis whether it equals one of its references byte for byte. Throws DataError for unequal
 /// counts.

@@ -32,11 +32,12 @@ class OneThread {
 };
 
 /// A process that trains on a text, without what its updates take.
-MemoryForecast without_work(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index batch_tokens) {
+MemoryForecast without_work(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index batch_tokens,
+                            std::span<const std::string> references) {
   const Config& config = model.config();
   MemoryForecast forecast;
   forecast.state = state_bytes(config.training, config.optimizer, model.parameters().size());
-  forecast.validation = validation_bytes(model, valid);
+  forecast.validation = validation_bytes(model, valid, references);
   forecast.text = kProgramBytes + held_text_bytes(model, corpus) +
                   text_bytes(model, corpus, std::numeric_limits<double>::infinity(), batch_tokens);
   return forecast;
@@ -71,19 +72,20 @@ std::optional<Index> parse_bytes(std::string_view text) {
 }
 
 Index tensors_within(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index batch_tokens,
-                     Index budget) {
-  const MemoryForecast forecast = without_work(model, corpus, valid, batch_tokens);
+                     Index budget, std::span<const std::string> references) {
+  const MemoryForecast forecast = without_work(model, corpus, valid, batch_tokens, references);
   return forecast.state + static_cast<Index>(forecast.room_for_work(budget));
 }
 
-Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index budget) {
+Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index budget,
+                          std::span<const std::string> references) {
   const OneThread one_thread;
   const TrainingConfig& config = model.config().training;
   const Index parameters = model.parameters().values().size();
   TrainingStep step(model);
   const Tensor average = config.ema_decay > 0 ? Tensor::zeros({parameters}) : Tensor();
   const auto within = [&](Index batch_tokens) {
-    return static_cast<double>(tensors_within(model, corpus, valid, batch_tokens, budget));
+    return static_cast<double>(tensors_within(model, corpus, valid, batch_tokens, budget, references));
   };
   const double tensors = within(1);
   // The budget has room for what the pool will keep, and it keeps nothing yet: enough where the line says too little.
@@ -107,7 +109,7 @@ Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const C
   Index fits = 1, fails = std::min(all, kLargestInteger) + 1;
   const Measured least = measured(fits);
   if (least.bytes > tensors) {
-    MemoryForecast needed = without_work(model, corpus, valid, fits);
+    MemoryForecast needed = without_work(model, corpus, valid, fits, references);
     needed.update.fixed = std::max(0.0, least.bytes - static_cast<double>(needed.state));
     throw ConfigError(
         fmt::format("training.memory is {}; the program, the text, the model, its optimizer and its longest pair alone "

@@ -16,13 +16,14 @@ namespace weft {
 std::optional<Index> parse_bytes(std::string_view text);
 
 /// The tensor memory in bytes with which the process stays within `budget` bytes when it trains that model on a text,
-/// in batches of `batch_tokens`, with the validations of another.
+/// in batches of `batch_tokens`, with the validations of another, whose targets are the `references`.
 Index tensors_within(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index batch_tokens,
-                     Index budget);
+                     Index budget, std::span<const std::string> references = {});
 
 /// The largest training.batch_tokens, to a fiftieth, with which the process stays within `budget` bytes in an update:
 /// parameters, gradients, optimizer, the moving average if there is one, activations, what the pool keeps, the training
 /// text and the program. Throws ConfigError if no batch does.
-Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index budget);
+Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const Corpus& valid, Index budget,
+                          std::span<const std::string> references = {});
 
 }  // namespace weft

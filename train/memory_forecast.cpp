@@ -130,11 +130,14 @@ ResidentMemory settled_memory() {
   return resident_memory();
 }
 
-TranslationBytes validation_bytes(const TranslationModel& model, const Corpus& valid) {
+TranslationBytes validation_bytes(const TranslationModel& model, const Corpus& valid,
+                                  std::span<const std::string> references) {
   const Index most = model.config().training.validation_sentences;
   const Index pairs =
       most == 0 ? valid.size() : std::lower_bound(valid.line.begin(), valid.line.end(), most) - valid.line.begin();
-  return translation_bytes(model, valid, pairs, make_metrics(kUsualMetrics), greedy_options(model.config().decoding));
+  if (most > 0) references = references.first(std::min(references.size(), static_cast<std::size_t>(most)));
+  return translation_bytes(model, valid, pairs, make_metrics(kUsualMetrics), greedy_options(model.config().decoding),
+                           references);
 }
 
 Index MemoryForecast::to_come() const {
@@ -244,7 +247,7 @@ ValidationForecast forecast_decoding(const TranslationModel& model, const Encode
 }
 
 MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, const Corpus& valid,
-                               std::span<const std::string> valid_lines, const MemoryRoom& room) {
+                               const ParallelText& valid_lines, const MemoryRoom& room) {
   const Config& config = model.config();
   const TrainingConfig& training = config.training;
   const Index parameters = model.parameters().size();
@@ -253,17 +256,17 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   forecast.held = 2 * parameters * static_cast<Index>(sizeof(real));
   forecast.process = kProgramBytes + held_text_bytes(model, train);
   forecast.text = text_bytes(model, train, most_tokens(training, training.batch_tokens), training.batch_tokens);
+  std::span<const std::string> sources = valid_lines.source;
   if (training.validation_sentences > 0) {
-    valid_lines =
-        valid_lines.first(std::min(valid_lines.size(), static_cast<std::size_t>(training.validation_sentences)));
+    sources = sources.first(std::min(sources.size(), static_cast<std::size_t>(training.validation_sentences)));
   }
-  forecast.validation_lines = static_cast<Index>(valid_lines.size());
+  forecast.validation_lines = static_cast<Index>(sources.size());
   const std::vector<BatchSize> batches = training_batches(model, train, training.batch_tokens);
   for (const BatchSize& size : batches) forecast.largest_rows = std::max(forecast.largest_rows, size.rows());
   for (Index i = 0; i < train.size(); ++i) {
     forecast.longest_rows = std::max(forecast.longest_rows, train.source.length(i) + train.target.length(i) + 2);
   }
-  forecast.validation = validation_bytes(model, valid);
+  forecast.validation = validation_bytes(model, valid, valid_lines.target);
   const double work = forecast.room_for_work(room.bytes);
   if (work <= 0) return forecast;
   {
@@ -277,7 +280,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
     }
   }
   forecast.loss = forecast_loss(model, valid, training.batch_tokens, work);
-  forecast.decoding = forecast_decoding(model, translated(model, valid, valid_lines), work);
+  forecast.decoding = forecast_decoding(model, translated(model, valid, sources), work);
   return forecast;
 }
 

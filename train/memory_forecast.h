@@ -76,8 +76,9 @@ MemoryLine forecast_update(TranslationModel& model, TrainingStep& step, const Ba
 /// The model's gradients are forgotten.
 double update_peak(TranslationModel& model, TrainingStep& step, const BatchSize& batch);
 
-/// What validations take beside tensors.
-TranslationBytes validation_bytes(const TranslationModel& model, const Corpus& valid);
+/// What validations take beside tensors. `references` are the targets of their lines.
+TranslationBytes validation_bytes(const TranslationModel& model, const Corpus& valid,
+                                  std::span<const std::string> references = {});
 
 /// What evaluate_loss takes, from an eighth and a quarter of the batch that takes most, or less of it as forecast_update()
 /// says. The model's parameters must be allocated.
@@ -90,10 +91,10 @@ ValidationForecast forecast_loss(const TranslationModel& model, const Corpus& co
 ValidationForecast forecast_decoding(const TranslationModel& model, const EncodedText& lines, double room = kAnyRoom);
 
 /// What a run will take: the largest batch of its epochs, and the losses and translations of its validations. If the
-/// update seems to fit into the room, the largest batch is run to be exact. `valid_lines` are the sources of the
-/// validation text; those that `valid` lacks, as a side is too long for the model, are translated as well.
+/// update seems to fit into the room, the largest batch is run to be exact. `valid_lines` are the
+/// validation text; lines that `valid` lacks, as a side is too long for the model, are translated as well.
 MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, const Corpus& valid,
-                               std::span<const std::string> valid_lines, const MemoryRoom& room);
+                               const ParallelText& valid_lines, const MemoryRoom& room);
 
 /// What the process has, once the pool and the heap have given back what is free: part of what is to come will lie there.
 ResidentMemory settled_memory();

@@ -16,11 +16,11 @@ namespace {
 
 /// How many lines of validations fit in beside the rest, or into half of the room if the rest does not fit by itself.
 double fitting_lines(MemoryForecast forecast, Index room) {
-  const TranslationBytes all = std::exchange(forecast.validation, {});
+  const TranslationBytes all = std::exchange(forecast.validation, {0, 0, forecast.validation.count});
   const auto lines = static_cast<double>(forecast.validation_lines), block = static_cast<double>(all.block);
   double spare = static_cast<double>(room - forecast.to_come());
   if (spare <= 0) spare = forecast.room_for_work(room) / 2;
-  if (static_cast<double>(all.bytes()) <= spare) return lines;
+  if (static_cast<double>(all.kept) + block <= spare) return lines;
   const double at_once = std::min(lines, static_cast<double>(kLinesAtOnce)),
                kept = static_cast<double>(all.kept) / lines;
   return std::max((spare - block) / kept, spare / (kept + block / at_once));
@@ -101,6 +101,11 @@ void require_room(const MemoryForecast& all, const Config& config, const MemoryR
   }
   const double work = forecast.room_for_work(least.bytes), update = forecast.update.at(forecast.largest_rows),
                loss = static_cast<double>(forecast.loss.bytes), decoding = static_cast<double>(forecast.decoding.bytes);
+  if (const auto [kept, block, count] = forecast.validation;
+      forecast.to_come() > least.bytes && forecast.to_come() - count <= least.bytes && count > kept + block) {
+    refuse("scoring the longest lines of the validation text", needed, limit,
+           fmt::format("shorten them or leave them out: they alone take {}", format_bytes(count)));
+  }
   if (const double lines = fitting_lines(forecast, least.bytes);
       lines < static_cast<double>(forecast.validation_lines)) {
     refuse(fmt::format("a run that translates {} lines at a validation", format_count(forecast.validation_lines)),
