@@ -31,8 +31,9 @@ constexpr Check kChecks[] = {
      "a backward pass is wrong, and training would go astray; look at the operations between the input or parameter "
      "named and the result"},
     {"batch composition", check_batches, Figure::kBits,
-     "a translation would depend on its neighbours; let a row see rows of its own sentence alone (Ragged), and no size "
-     "of the batch"},
+     "a translation or a gradient would depend on its neighbours; let a row see rows of its own sentence alone "
+     "(Ragged), "
+     "and no size of the batch"},
     {"causality", check_causality, Figure::kBits,
      "the decoder would learn from the words that it is to predict; where LayerOptions::causal, let a row see none "
      "after it, nor how many there are"},
@@ -61,7 +62,7 @@ std::string told(const Finding& f, Figure figure) {
     case Figure::kGradient:
       return fmt::format("worst error {:.1e}, {:.0e} allowed ({})", f.worst, f.allowed, kPrecision);
     case Figure::kHeap:
-      return f.passed ? "nothing from the heap in a third step" : fmt::format("{:.0f}, 0 allowed", f.worst);
+      return f.passed ? "no tensor from the heap in a third step" : fmt::format("{:.0f}, 0 allowed", f.worst);
     case Figure::kFinite:
       return f.passed ? fmt::format("finite, {} tensors", f.count) : "NaN or infinity";
     case Figure::kBits:
@@ -72,9 +73,9 @@ std::string told(const Finding& f, Figure figure) {
                      f.allowed == 0 ? "none allowed" : fmt::format("{:.0e} allowed", f.allowed));
 }
 
-/// To be called where an error is handled: passes it on if it tells of the machine and not of the layer, as memory or files
-/// cannot be had.
-void pass_on_errors_of_machine() {
+/// To be called where anything thrown is handled: what it says; passes it on if it tells of the machine and not of the
+/// layer, as memory or files cannot be had.
+std::string error_of_layer() {
   try {
     throw;
   } catch (const std::bad_alloc&) {
@@ -85,7 +86,11 @@ void pass_on_errors_of_machine() {
     throw;
   } catch (const Error& error) {
     if (std::string_view(error.what()).starts_with("out of memory")) throw;  // a tensor's
-  } catch (const std::exception&) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "something that is no std::exception";
   }
 }
 
@@ -96,10 +101,9 @@ LayerCheckRow run(const Check& check, const std::vector<LayerToCheck>& sides) {
     const bool passed = finding.passed;
     try {
       check.run(side, finding);
-    } catch (const std::exception& error) {
-      pass_on_errors_of_machine();
+    } catch (...) {
+      finding.place = error_of_layer();
       finding.passed = false;
-      finding.place = error.what();
       finding.instead = "an exception";
     }
     if (passed && !finding.passed) {
@@ -147,8 +151,8 @@ LayerCheck check_layer(const Registry& registry, std::string_view slot, std::str
       entry.name = LayerTrial::member(entry.name);
       result.parameters.push_back(std::move(entry));
     }
-  } catch (const std::exception&) {
-    pass_on_errors_of_machine();  // of all others every row tells
+  } catch (...) {
+    error_of_layer();  // every row tells of it
   }
   for (const Check& check : kChecks) {
     const bool of_decoder = check.run == check_causality || check.run == check_decoding;

@@ -7,19 +7,16 @@
 #include "weft/nn/layer_checks.h"
 
 namespace weft {
+namespace {
 
-void check_decoding(const LayerToCheck& layer, Finding& finding) {
-  LayerTrial trial = layer.make();
-  if (!trial.incremental()) {
-    finding.instead = "not incremental: translation runs whole prefixes";
-    return;
-  }
-  const Index d_model = layer.options.d_model, steps = std::min(kLongSentence, layer.options.max_length);
-  const LayerBatch sentences = layer.batch({1, 1, 1}, {kLongSentence, 1, 6}, 51);
+/// Translates three sentences for some steps, each with up to eight hypotheses that grow in number, swap and end.
+void decode(const LayerTrial& trial, const LayerBatch& sentences, Index steps, std::uint64_t seed, const char* text,
+            Finding& finding) {
+  const Index d_model = sentences.x.cols();
   DecodeState state(sentences.memory, sentences.memory_rows);
   Context context;
   context.decoding = &state;
-  Random random(13);
+  Random random(12 + seed);
   std::vector<std::vector<std::vector<real>>> past(
       3, std::vector<std::vector<real>>(1));  // [sentence][hypothesis]: its rows so far
   for (Index step = 0; step < steps; ++step) {
@@ -31,7 +28,7 @@ void check_decoding(const LayerToCheck& layer, Finding& finding) {
     Index before = 0;
     for (std::size_t s = 0; s < 3; ++s) {
       const bool ends = s == 1 && step == 4;
-      const Index hypotheses = past[s].empty() || ends ? 0 : 1 + static_cast<Index>(random.below(3));
+      const Index hypotheses = past[s].empty() || ends ? 0 : 1 + static_cast<Index>(random.below(8));
       for (Index h = 0; h < hypotheses; ++h) {
         const std::size_t parent = random.below(past[s].size());
         parents.push_back(before + static_cast<Index>(parent));
@@ -42,7 +39,7 @@ void check_decoding(const LayerToCheck& layer, Finding& finding) {
       before += step == 0 ? 0 : static_cast<Index>(past[s].size());
       rows_of_sentences.append(hypotheses);
     }
-    const Tensor x = random_rows({rows.rows(), d_model}, static_cast<std::uint64_t>(100 + step));
+    const Tensor x = random_rows({rows.rows(), d_model}, 100 * seed + static_cast<std::uint64_t>(step));
     std::vector<real> all, memory;
     Index row = 0;
     for (std::size_t s = 0; s < 3; ++s) {
@@ -64,13 +61,35 @@ void check_decoding(const LayerToCheck& layer, Finding& finding) {
     state.advance(parents, tokens, rows_of_sentences);
     const Tensor y = trial(context, x, rows, state.memory(), state.memory_rows()).value();
     if (!stops_at(step, steps)) continue;
-    const Tensor expected = trial({}, whole);
+    const Tensor prefixes = trial({}, whole), expected(x.shape());
+    double furthest = 0;
+    Index worst = 0;
     for (row = 0; row < rows.rows(); ++row) {
-      finding.see(
-          difference(y.row_range(row, row + 1), expected.row_range(whole.rows.end(row) - 1, whole.rows.end(row))),
-          kRounding, fmt::format("position {}, hypothesis {} of {}", step + 1, row + 1, rows.rows()));
+      const Tensor last = prefixes.row_range(whole.rows.end(row) - 1, whole.rows.end(row));
+      std::copy_n(last.data(), d_model, Tensor(expected).row_range(row, row + 1).data());
+      const double off = difference(y.row_range(row, row + 1), last);
+      if (off > furthest) furthest = off, worst = row;
     }
+    finding.see(difference(y, expected), kRounding,
+                fmt::format("{} text, position {}, hypothesis {} of {}", text, step + 1, worst + 1, rows.rows()));
   }
+}
+
+}  // namespace
+
+void check_decoding(const LayerToCheck& layer, Finding& finding) {
+  const LayerTrial trial = layer.make();
+  if (!trial.incremental()) {
+    finding.instead = "not incremental: translation runs whole prefixes";
+    return;
+  }
+  const Index longest = layer.options.max_length;
+  see_with_any_input(finding, [&](std::uint64_t seed, Finding& one) {
+    decode(trial, layer.batch({1, 1, 1}, {kLongSentence, 1, 6}, 50 + seed), std::min(kLongSentence, longest), seed,
+           "first", one);
+    // What is kept in the layer, and not in DecodeState, is now that of another text.
+    decode(trial, layer.batch({1, 1, 1}, {4, 9, 2}, 60 + seed), std::min<Index>(8, longest), seed, "second", one);
+  });
 }
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 // what it sees to a Finding and throws what the layer throws, or CheckError.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,10 @@ struct LayerToCheck {
   /// A batch of random rows with sentences of these lengths, none longer than the layer's max_length.
   LayerBatch batch(std::vector<Index> lengths, std::vector<Index> memory_lengths, std::uint64_t seed,
                    double scale = 1) const;
+  /// A batch that is cut into several tiles.
+  LayerBatch large_batch(std::uint64_t seed) const;
+  /// The same with all its probabilities of dropout 0: in training, no row depends on where in a batch it is.
+  LayerToCheck without_dropout() const;
 };
 
 /// A check that could not be done, by no fault of the layer: a file could not be written.
@@ -48,26 +53,35 @@ struct Finding {
   std::string instead;  ///< a result to show in the place of the usual one
 
   void see(double figure, double most, const std::string& where);
+  /// Sees all that another has seen.
+  void add(const Finding& other);
 };
 
 /// The difference that is allowed where sums may be added in another order.
 inline constexpr double kRounding = sizeof(real) == sizeof(double) ? 1e-12 : 1e-5;
 
-/// 0 for the same bits; else the largest difference as a share of the largest value, infinity for NaN.
+/// 0 for the same bits; else the difference as a share of the values, both as root mean squares, as a norm of few
+/// numbers magnifies the rounding of single ones; infinity for NaN.
 double difference(const Tensor& a, const Tensor& b);
 /// The largest difference of the results and of each gradient.
 double difference(const LayerPass& a, const LayerPass& b);
 
+/// Sees what `compare(seed, finding)` sees with the first of some inputs that passes, else with the one that is least
+/// wrong: rounding that a norm of few numbers magnifies is a matter of the input, and what is wrong is wrong with each.
+void see_with_any_input(Finding& finding, const std::function<void(std::uint64_t, Finding&)>& compare);
+
 /// The random numbers of a step of training.
 inline constexpr RandomStream kStepRandom{3, 12};
 
-/// Inputs and parameters against finite differences, with dropout: each element in short sentences, parts in a long one.
+/// Inputs and parameters against finite differences, with dropout: each element in short sentences, parts in a long
+/// one; and added to gradients that are there already.
 void check_gradients(const LayerToCheck& layer, Finding& finding);
-/// Each sentence alone and among others, in several orders.
+/// Each sentence alone and among others, in several orders, and in a large batch with all gradients; in training too.
 void check_batches(const LayerToCheck& layer, Finding& finding);
-/// Later rows changed, and cut off.
+/// Later rows changed, and cut off; in training too.
 void check_causality(const LayerToCheck& layer, Finding& finding);
-/// Position by position, while hypotheses grow in number, swap and end, against whole prefixes.
+/// Position by position, while hypotheses grow in number, swap and end, against whole prefixes; two texts, one after
+/// the other.
 void check_decoding(const LayerToCheck& layer, Finding& finding);
 /// Forward and backward with 1, 2, 3 and 8 threads.
 void check_threads(const LayerToCheck& layer, Finding& finding);
@@ -77,7 +91,8 @@ void check_tape(const LayerToCheck& layer, Finding& finding);
 void check_saving(const LayerToCheck& layer, Finding& finding);
 /// Training twice with one random address; translating with two.
 void check_randomness(const LayerToCheck& layer, Finding& finding);
-/// How often a third step goes to the heap for tensors.
+/// How often a third step of training, pass without a tape and translation go to the heap for tensors, and what they
+/// keep.
 void check_memory(const LayerToCheck& layer, Finding& finding);
 /// Whether results and gradients are finite for empty, single, many, zero and large rows.
 void check_odd_input(const LayerToCheck& layer, Finding& finding);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "weft/core/clock.h"
 #include "weft/core/error.h"
@@ -11,6 +12,24 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kMember = "layer";
+
+/// The values of what a layer is given, to see that it leaves them alone.
+class Unchanged {
+ public:
+  Unchanged(const char* what, const Var& given)
+      : what_(what), given_(given.value()), before_(given.defined() ? given_.clone() : Tensor()) {}
+
+  void require() const {
+    if (!before_.defined() || before_.size() == 0) return;
+    if (std::memcmp(before_.data(), given_.data(), before_.values().size_bytes()) == 0) return;
+    throw Error(
+        fmt::format("[layer] {} was changed in place; compute into a new tensor, as others read {} too", what_, what_));
+  }
+
+ private:
+  const char* what_;
+  Tensor given_, before_;
+};
 
 }  // namespace
 
@@ -69,6 +88,15 @@ std::string_view LayerTrial::member(std::string_view parameter) {
 
 Var LayerTrial::operator()(const Context& context, const Var& x, const Ragged& rows, const Var& memory,
                            const Ragged& memory_rows) const {
+  const Unchanged same_x("x", x), same_memory("memory", memory);
+  const Var y = run(context, x, rows, memory, memory_rows);
+  same_x.require();
+  same_memory.require();
+  return y;
+}
+
+Var LayerTrial::run(const Context& context, const Var& x, const Ragged& rows, const Var& memory,
+                    const Ragged& memory_rows) const {
   const Var y = crosses() ? (*cross_)(context, x, rows, memory, memory_rows) : (*layer_)(context, x, rows);
   if (!y.defined() || y.shape() != x.shape()) {
     throw ShapeError(fmt::format("[layer] the result {} must have the shape of x {}",
@@ -81,26 +109,33 @@ Tensor LayerTrial::operator()(const Context& context, const LayerBatch& batch) c
   return (*this)(context, batch.x, batch.rows, batch.memory, batch.memory_rows).value();
 }
 
-LayerPass LayerTrial::pass(const LayerBatch& batch, const Tensor& gradient, bool training, const RandomStream& random) {
+LayerPass LayerTrial::pass(const LayerBatch& batch, const Tensor& gradient, bool training, const RandomStream& random,
+                           const LayerPass* before) {
   Context context;
   context.tape = &tape_;
   context.training = training;
   context.random = random;
   tape_.clear();
-  parameters_.reset_gradients();
+  if (before == nullptr) parameters_.reset_gradients();
   LayerPass pass;
   {
     const Var x = tape_.variable(batch.x), memory = crosses() ? tape_.variable(batch.memory) : Var();
+    const Unchanged same_x("x", x), same_memory("memory", memory);
     const double began = now();
-    const Var y = (*this)(context, x, batch.rows, memory, batch.memory_rows);
+    const Var y = run(context, x, batch.rows, memory, batch.memory_rows);
     const double forward_done = now();
     pass.result = y.value();
     if (y.tape() != nullptr) {
-      tape_.backward(tape_.record("check", Tensor::zeros({1}),
-                                  [slot = y.slot(), &gradient](const Tensor&, Tape& t) { t.give(slot, gradient); }));
+      tape_.backward(tape_.record("check", Tensor::zeros({1}), [&](const Tensor&, Tape& t) {
+        if (before != nullptr) t.give(x.slot(), before->gradients[0]);
+        if (before != nullptr && crosses()) t.give(memory.slot(), before->gradients[1]);
+        t.give(y.slot(), gradient);
+      }));
     }
     pass.forward_seconds = forward_done - began;
     pass.backward_seconds = now() - forward_done;
+    same_x.require();
+    same_memory.require();
     pass.gradients.push_back(tape_.gradient(x).clone());
     if (crosses()) pass.gradients.push_back(tape_.gradient(memory).clone());
   }

@@ -50,14 +50,18 @@ class LayerTrial {
   /// The name of the layer's member that a parameter is: its key in a checkpoint without the place of the layer.
   static std::string_view member(std::string_view parameter);
 
-  /// The layer's result. Throws ShapeError unless it has the shape of x.
+  /// The layer's result. Throws ShapeError unless it has the shape of x, Error if the layer writes into x or memory.
   Var operator()(const Context& context, const Var& x, const Ragged& rows, const Var& memory,
                  const Ragged& memory_rows) const;
   Tensor operator()(const Context& context, const LayerBatch& batch) const;
-  /// Forward on a tape, and backward from `gradient` of the result, which has its shape.
-  LayerPass pass(const LayerBatch& batch, const Tensor& gradient, bool training, const RandomStream& random = {});
+  /// Forward on a tape, and backward from `gradient` of the result, which has its shape. With the pass done last as
+  /// `before`, all gradients are added to those of it, as where x is used a second time and parameters in two batches.
+  LayerPass pass(const LayerBatch& batch, const Tensor& gradient, bool training, const RandomStream& random = {},
+                 const LayerPass* before = nullptr);
 
  private:
+  Var run(const Context& context, const Var& x, const Ragged& rows, const Var& memory, const Ragged& memory_rows) const;
+
   ParameterSet parameters_;
   Module root_;
   std::unique_ptr<Layer> layer_;

@@ -19,6 +19,8 @@
 #include "weft/core/threads.h"
 #include "weft/nn/layer_checks.h"
 #include "wrong_layers.h"
+#include "wrong_layers_backward.h"
+#include "wrong_layers_decoding.h"
 
 using namespace weft;
 using Names = std::vector<std::string>;
@@ -92,6 +94,20 @@ TEST_CASE("a difference that falls on a kink of relu is no mistake") {
   CHECK(failed(check_layer(standard_layers(), "feed_forward", "default", options)) == Names{});
 }
 
+TEST_CASE("many kinks of relu, and norms of few numbers, are no mistake") {
+  LayerOptions options = small_layer_options();
+  options.d_model = 6, options.heads = 3, options.d_feed_forward = 512, options.max_length = 300;
+  options.dropout = options.attention_dropout = 0, options.activation_dropout = real(0.5), options.norm_first = true;
+  CHECK(failed(check_layer(standard_layers(), "encoder_layer", "default", options)) == Names{});
+  options = small_layer_options();
+  options.d_model = 2, options.heads = 1, options.d_feed_forward = 128, options.norm_first = true;
+  CHECK(failed(check_layer(standard_layers(), "encoder_layer", "default", options)) == Names{});
+  options = small_layer_options();
+  options.d_model = 3, options.heads = 1, options.d_feed_forward = 1024, options.max_length = 3;
+  options.dropout = real(0.3), options.attention_dropout = options.activation_dropout = 0;
+  CHECK(failed(check_layer(standard_layers(), "decoder_layer", "default", options)) == Names{});
+}
+
 TEST_CASE("large sizes are checked in parts") {
   Registry registry = standard_layers();
   registry.add<WrongBackward>("feed_forward", "wrong");
@@ -131,14 +147,26 @@ TEST_CASE("a gradient check in parts leaves no element out, and names the part")
 TEST_CASE("a layer that is wrong in one way fails the check for it, and no other") {
   CHECK(failed(check_of<CountsSentences>("feed_forward")) == Names{"batch composition"});
   CHECK(failed(check_of<SeesNeighbours>("cross_attention")) == Names{"batch composition"});
+  CHECK(failed(check_of<CountsTrained>("feed_forward")) == Names{"batch composition"});
+  CHECK(failed(check_of<SeesBefore>("norm")) == Names{"batch composition"});
+  CHECK(failed(check_of<LargeBatches>("feed_forward")) == Names{"batch composition"});
+  CHECK(failed(check_of<WrongBackwardWhere<late_in_batch>>("feed_forward")) == Names{"batch composition"});
   CHECK(failed(check_of<LooksAhead>("norm")) == Names{"causality"});
+  CHECK(failed(check_of<LooksAheadTrained>("norm")) == Names{"causality"});
+  CHECK(failed(check_of<LooksAheadDropping>("norm")) == Names{"causality"});
+  CHECK(failed(check_of<CrossLooksAhead>("cross_attention")) == Names{"causality"});
   CHECK(failed(check_of<LooksFarAhead>("feed_forward")) == Names{"causality"});
   CHECK(failed(check_of<ForgetsPast>("positions")) == Names{"decoding"});
   CHECK(failed(check_of<LooksFarBack>("feed_forward")) == Names{"decoding"});
+  CHECK(failed(check_of<ManyHypotheses>("feed_forward")) == Names{"decoding"});
+  CHECK(failed(check_of<CountsSteps>("positions")) == Names{"decoding"});
+  CHECK(failed(check_of<KeepsMemory>("cross_attention")) == Names{"decoding"});
   CHECK(failed(check_of<ThreadSum>("feed_forward")) == Names{"threads"});
   CHECK(failed(check_of<OtherWithoutTape>("norm")) == Names{"tape"});
   CHECK(failed(check_of<HiddenFactor>("norm")) == Names{"save and load"});
-  CHECK(failed(check_of<KeepsAll>("feed_forward")) == Names{"memory"});
+  CHECK(failed(check_of<Keeps<all_passes>>("feed_forward")) == Names{"memory"});
+  CHECK(failed(check_of<Keeps<untaped_passes>>("feed_forward")) == Names{"memory"});
+  CHECK(failed(check_of<Keeps<decoding_passes>>("feed_forward")) == Names{"memory"});
   CHECK(failed(check_of<RootOfSquare>("feed_forward")) == Names{"odd input"});
   CHECK(failed(check_of<Exponential>("feed_forward")) == Names{"odd input"});
   CHECK(contains(place_of(check_of<Exponential>("feed_forward")), "10,000: the result"));
@@ -147,9 +175,15 @@ TEST_CASE("a layer that is wrong in one way fails the check for it, and no other
   CHECK(failed(wrong) == Names{"gradients"});
   CHECK(contains(place_of(wrong), "in the encoder: of input 0, layer.inner.weight, layer.inner.bias"));
   CHECK(contains(place_of(wrong), "backward"));
-  const LayerCheck far = check_of<WrongFarBackward>("feed_forward");
+  const LayerCheck far = check_of<WrongBackwardWhere<after_64_rows>>("feed_forward");
   CHECK(failed(far) == Names{"gradients"});
   CHECK(contains(place_of(far), "with a sentence of 70 rows, of input 0; worst of input 0, elements"));
+  CHECK(failed(check_of<WrongBackwardWhere<in_single_row>>("feed_forward")) == Names{"gradients"});
+  CHECK(failed(check_of<WrongBackwardWhere<in_full_tiles>>("feed_forward")) == Names{"gradients"});
+  CHECK(failed(check_of<OverwritesInput>("feed_forward")) == Names{"gradients"});
+  const LayerCheck overwrites = check_of<OverwritesParameter>("feed_forward");
+  CHECK(failed(overwrites) == Names{"gradients"});
+  CHECK(contains(place_of(overwrites), "of the parameters, where there is a gradient already"));
 }
 
 TEST_CASE("no sentence is longer than a layer's max_length, and none has more than 2,048 rows") {
@@ -212,12 +246,21 @@ TEST_CASE("chance of a layer's own is found") {
   CHECK(std::count(always.begin(), always.end(), "randomness") == 1);
 }
 
+TEST_CASE("a layer that writes into what it is given fails wherever it does") {
+  CHECK(failed(check_of<InPlace>("feed_forward")) == Names{"decoding", "memory"});
+  CHECK(contains(place_of(check_of<InPlace>("feed_forward")), "x was changed in place"));
+  CHECK(contains(place_of(check_of<MemoryInPlace>("cross_attention")), "memory was changed in place"));
+}
+
 TEST_CASE("the encoder's layer may look ahead") { CHECK(failed(check_of<LooksAhead>("encoder_layer")) == Names{}); }
 
 TEST_CASE("a layer that throws fails with what it says") {
   const LayerCheck check = check_of<Narrow>("feed_forward");
   CHECK(failed(check).size() == check.rows.size() - 1);  // it is not incremental
   CHECK(contains(place_of(check), "must have the shape of x"));
+  const LayerCheck number = check_of<Throws<int>>("feed_forward");
+  CHECK(failed(number).size() == number.rows.size() - 1);
+  CHECK(contains(place_of(number), "something that is no std::exception"));
   CHECK_THROWS_AS(check_layer(standard_layers(), "feed_forward", "gated"), ConfigError);
 }
 

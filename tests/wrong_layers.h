@@ -22,18 +22,6 @@ class PlainLayer : public Layer {
 
 inline Var constant(double value) { return Tensor::full({1}, static_cast<real>(value)); }
 
-/// The default feed-forward layer, with the gradient of its result a tenth too large.
-struct WrongBackward : FeedForward {
-  using FeedForward::FeedForward;
-  Var operator()(const Context& c, const Var& x, const Ragged& rows) const override {
-    const Var y = FeedForward::operator()(c, x, rows);
-    if (y.tape() == nullptr) return y;
-    return y.tape()->record("wrong", y.value(), [slot = y.slot()](const Tensor& dy, Tape& tape) {
-      accumulate_scaled(dy.size(), static_cast<real>(1.1), dy.data(), tape.sink(slot));
-    });
-  }
-};
-
 struct CountsSentences : PlainLayer {
   using PlainLayer::PlainLayer;
   Var operator()(const Context&, const Var& x, const Ragged& rows) const override {
@@ -41,48 +29,83 @@ struct CountsSentences : PlainLayer {
   }
 };
 
-/// Takes the mean of its sentence from each row.
-struct LooksAhead : PlainLayer {
+/// In training alone.
+struct CountsTrained : CountsSentences {
+  using CountsSentences::CountsSentences;
+  Var operator()(const Context& c, const Var& x, const Ragged& rows) const override {
+    return c.training ? CountsSentences::operator()(c, x, rows) : x;
+  }
+};
+
+/// All rows of a batch after the first thousand are twice as large.
+struct LargeBatches : PlainLayer {
   using PlainLayer::PlainLayer;
-  Var operator()(const Context&, const Var& x, const Ragged& rows) const override {
+  Var operator()(const Context&, const Var& x, const Ragged&) const override {
+    if (x.rows() <= 1000) return x;
+    return concat_rows(std::vector<Var>{slice_rows(x, 0, 1000), scale(slice_rows(x, 1000, x.rows()), 2)});
+  }
+};
+
+/// Adds the first row of the sentence before to all rows, in training with dropout.
+struct SeesBefore : Layer {
+  SeesBefore(Module& parent, std::string_view name, const LayerOptions& o)
+      : Layer(parent, name), drops_(o.dropout > 0) {}
+  Var operator()(const Context& c, const Var& x, const Ragged& rows) const override {
     std::vector<Var> parts{slice_rows(x, 0, 0)};
     for (Index s = 0; s < rows.sequences(); ++s) {
-      if (rows.length(s) == 0) continue;
       const Var part = slice_rows(x, rows.begin(s), rows.end(s));
-      parts.push_back(sub(part, mean(part, Over::kRows)));
+      const bool sees = c.training && drops_ && s > 0 && rows.length(s - 1) > 0;
+      parts.push_back(sees ? add(part, mean(slice_rows(x, rows.begin(s - 1), rows.begin(s - 1) + 1), Over::kRows))
+                           : part);
     }
     return concat_rows(parts);
   }
+
+ private:
+  bool drops_;
 };
 
-/// Adds the row before to each row, and keeps no past although it says so.
-struct ForgetsPast : PlainLayer {
-  using PlainLayer::PlainLayer;
-  Var operator()(const Context&, const Var& x, const Ragged& rows) const override {
-    std::vector<Var> before{slice_rows(x, 0, 0)};
-    for (Index s = 0; s < rows.sequences(); ++s) {
-      if (rows.length(s) == 0) continue;
-      before.emplace_back(Tensor::zeros({1, x.cols()}));
-      before.push_back(slice_rows(x, rows.begin(s), rows.end(s) - 1));
-    }
-    return add(x, concat_rows(before));
+/// Each row less the mean of its sentence.
+inline Var less_mean(const Var& x, const Ragged& rows) {
+  std::vector<Var> parts{slice_rows(x, 0, 0)};
+  for (Index s = 0; s < rows.sequences(); ++s) {
+    if (rows.length(s) == 0) continue;
+    const Var part = slice_rows(x, rows.begin(s), rows.end(s));
+    parts.push_back(sub(part, mean(part, Over::kRows)));
   }
-  bool incremental() const override { return true; }
+  return concat_rows(parts);
+}
+
+struct LooksAhead : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged& rows) const override { return less_mean(x, rows); }
 };
 
-/// Adds to each row the one 64 rows before it, which a past of 64 rows no longer holds.
-struct LooksFarBack : PlainLayer {
+struct LooksAheadTrained : PlainLayer {
   using PlainLayer::PlainLayer;
-  Var operator()(const Context&, const Var& x, const Ragged& rows) const override {
-    std::vector<Var> before{slice_rows(x, 0, 0)};
-    for (Index s = 0; s < rows.sequences(); ++s) {
-      const Index early = std::min<Index>(64, rows.length(s));
-      before.emplace_back(Tensor::zeros({early, x.cols()}));
-      before.push_back(slice_rows(x, rows.begin(s), rows.end(s) - early));
-    }
-    return add(x, concat_rows(before));
+  Var operator()(const Context& c, const Var& x, const Ragged& rows) const override {
+    return c.training ? less_mean(x, rows) : x;
   }
-  bool incremental() const override { return true; }
+};
+
+struct LooksAheadDropping : Layer {
+  LooksAheadDropping(Module& parent, std::string_view name, const LayerOptions& o)
+      : Layer(parent, name), drops_(o.dropout > 0) {}
+  Var operator()(const Context& c, const Var& x, const Ragged& rows) const override {
+    return c.training && drops_ ? less_mean(x, rows) : x;
+  }
+
+ private:
+  bool drops_;
+};
+
+struct CrossLooksAhead : MultiHeadCrossAttention {
+  using MultiHeadCrossAttention::MultiHeadCrossAttention;
+  Var operator()(const Context& c, const Var& x, const Ragged& rows, const Var& memory,
+                 const Ragged& memory_rows) const override {
+    const Var y = MultiHeadCrossAttention::operator()(c, x, rows, memory, memory_rows);
+    return c.training ? less_mean(y, rows) : y;
+  }
 };
 
 /// In sentences of more than 64 rows, the first row sees the last.
@@ -97,24 +120,6 @@ struct LooksFarAhead : PlainLayer {
       if (end > begin) parts.push_back(slice_rows(x, begin + (ahead ? 1 : 0), end));
     }
     return concat_rows(parts);
-  }
-};
-
-/// Its gradient is three times too large for all rows of a sentence after the 64th.
-struct WrongFarBackward : PlainLayer {
-  using PlainLayer::PlainLayer;
-  Var operator()(const Context&, const Var& x, const Ragged& rows) const override {
-    const Var y = scale(x, 2);
-    if (y.tape() == nullptr) return y;
-    return y.tape()->record("wrong", y.value(), [slot = y.slot(), rows](const Tensor& dy, Tape& tape) {
-      const Tensor dx = dy.clone();
-      for (Index s = 0; s < rows.sequences(); ++s) {
-        if (rows.length(s) <= 64) continue;
-        Tensor late = dx.row_range(rows.begin(s) + 64, rows.end(s));
-        for (real& value : late.values()) value *= 3;
-      }
-      tape.give(slot, dx);
-    });
   }
 };
 
@@ -170,17 +175,23 @@ struct AlwaysDrops : PlainLayer {
   }
 };
 
-struct KeepsAll : PlainLayer {
+/// Keeps the results of some passes for ever.
+template <bool (*kKept)(const Context&)>
+struct Keeps : PlainLayer {
   using PlainLayer::PlainLayer;
-  Var operator()(const Context&, const Var& x, const Ragged&) const override {
+  Var operator()(const Context& c, const Var& x, const Ragged&) const override {
     const Var y = scale(x, 2);
-    kept_.push_back(y.value());
+    if (kKept(c)) kept_.push_back(y.value());
     return y;
   }
+  bool incremental() const override { return true; }
 
  private:
   mutable std::vector<Tensor> kept_;
 };
+inline bool all_passes(const Context&) { return true; }
+inline bool untaped_passes(const Context& c) { return c.tape == nullptr; }
+inline bool decoding_passes(const Context& c) { return c.decoding != nullptr; }
 
 /// The root of the square, whose derivative at zero is no number.
 struct RootOfSquare : PlainLayer {

@@ -1,0 +1,68 @@
+// Layers with a wrong backward pass, for the check of layers to find.
+#pragma once
+
+#include "wrong_layers.h"
+
+namespace weft {
+
+/// The default feed-forward layer, with the gradient of its result a tenth too large.
+struct WrongBackward : FeedForward {
+  using FeedForward::FeedForward;
+  Var operator()(const Context& c, const Var& x, const Ragged& rows) const override {
+    const Var y = FeedForward::operator()(c, x, rows);
+    if (y.tape() == nullptr) return y;
+    return y.tape()->record("wrong", y.value(), [slot = y.slot()](const Tensor& dy, Tape& tape) {
+      accumulate_scaled(dy.size(), static_cast<real>(1.1), dy.data(), tape.sink(slot));
+    });
+  }
+};
+
+/// Its gradient is three times too large in the rows that a function tells.
+template <bool (*kWrong)(const Ragged& rows, Index sentence, Index row)>
+struct WrongBackwardWhere : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged& rows) const override {
+    const Var y = scale(x, 2);
+    if (y.tape() == nullptr) return y;
+    return y.tape()->record("wrong", y.value(), [slot = y.slot(), rows](const Tensor& dy, Tape& tape) {
+      const Tensor dx = dy.clone();
+      for (Index s = 0; s < rows.sequences(); ++s) {
+        for (Index row = rows.begin(s); row < rows.end(s); ++row) {
+          Tensor wrong = dx.row_range(row, row + (kWrong(rows, s, row) ? 1 : 0));
+          for (real& value : wrong.values()) value *= 3;
+        }
+      }
+      tape.give(slot, dx);
+    });
+  }
+};
+inline bool after_64_rows(const Ragged& rows, Index s, Index row) { return row >= rows.begin(s) + 64; }
+inline bool in_single_row(const Ragged& rows, Index s, Index) { return rows.length(s) == 1; }
+inline bool in_full_tiles(const Ragged& rows, Index s, Index) { return rows.length(s) % 4 == 0; }
+inline bool late_in_batch(const Ragged&, Index, Index row) { return row >= 1000; }
+
+/// A copy of x that writes the gradient where it should be added to what is there.
+inline Var overwriting(const Var& x) {
+  if (x.tape() == nullptr) return x;
+  return x.tape()->record("overwriting", x.value(), [slot = x.slot()](const Tensor& dy, Tape& tape) {
+    accumulate(dy.size(), dy.data(), {tape.sink(slot).data, 0});
+  });
+}
+
+struct OverwritesInput : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged&) const override { return scale(overwriting(x), 2); }
+};
+
+struct OverwritesParameter : Layer {
+  OverwritesParameter(Module& parent, std::string_view name, const LayerOptions& o)
+      : Layer(parent, name), shift_(*this, "shift", {o.d_model}, Init::constant(0)) {}
+  Var operator()(const Context& c, const Var& x, const Ragged&) const override {
+    return add(x, overwriting(shift_(c)));
+  }
+
+ private:
+  Parameter shift_;
+};
+
+}  // namespace weft
