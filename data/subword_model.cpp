@@ -120,7 +120,8 @@ bool SubwordModel::knows_spaces() const {
          (space == SubwordType::kNormal || space == SubwordType::kUserDefined);
 }
 
-/// The parts of a text, cut before spaces, that SentencePiece has time and memory for: all of it but for a very long one.
+/// The parts of a text, cut before spaces, that SentencePiece has time and memory for: all of it but for a very long
+/// one.
 std::vector<std::string_view> SubwordModel::parts(std::string_view text) const {
   if (text.size() * proto_.table.growth() <= kLongestSubwordWord) return {text};
   const std::size_t most = knows_spaces() ? kMostLineBytes : kLongestSubwordWord;

@@ -38,9 +38,9 @@ class SubwordModel {
   /// What it does to a text before it cuts it.
   const SubwordTable& table() const { return proto_.table; }
 
-  /// The entries of its vocabulary: the specials of Weft, then all other pieces in the order of their ids. In a model that
-  /// Weft trained these are the pieces themselves. A piece that no text of Weft can hold (with white space, or that reads
-  /// like a special without being one) stands there as U+FFED, "unused" and its id.
+  /// The entries of its vocabulary: the specials of Weft, then all other pieces in the order of their ids. In a model
+  /// that Weft trained these are the pieces themselves. A piece that no text of Weft can hold (with white space, or
+  /// that reads like a special without being one) stands there as U+FFED, "unused" and its id.
   const std::vector<std::string>& tokens() const { return tokens_; }
 
   /// Cuts text into pieces; unknown characters stand as they are, a run of them as one token. The time grows with the

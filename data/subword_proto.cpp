@@ -95,8 +95,8 @@ class Message {
 constexpr std::size_t kMostPieceBytes = 256;
 constexpr std::size_t kMostUnknownBytes = 256;  // for what stands in the place of an unknown token
 constexpr float kLargestScore = 1e9F;           // sums of many stay finite
-// User-defined pieces that SentencePiece has room for at one place of a text; it writes no more, but reads what it did not
-// write.
+// User-defined pieces that SentencePiece has room for at one place of a text; it writes no more, but reads what it did
+// not write.
 constexpr std::size_t kMostNestedPieces = 64;
 constexpr std::size_t kMostOfOneHash = 64;  // pieces in one place of a table; of good models some ten
 
@@ -139,8 +139,9 @@ void check_user_defined(const std::vector<SubwordPiece>& pieces) {
   }
 }
 
-/// Throws if many pieces fall into one place of a std::unordered_map, as which the library keeps those that text may hold,
-/// and the others: it would take a time with the square of their number, in a map that grows or one that has room at once.
+/// Throws if many pieces fall into one place of a std::unordered_map, as which the library keeps those that text may
+/// hold, and the others: it would take a time with the square of their number, in a map that grows or one that has room
+/// at once.
 void check_hashes(const std::vector<SubwordPiece>& pieces) {
   std::vector<std::string_view> texts[2];
   for (const SubwordPiece& piece : pieces) {

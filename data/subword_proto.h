@@ -33,9 +33,9 @@ struct SubwordProto {
 /// The longest .model file that is read, in bytes; those of 256,000 pieces have some 5 million.
 inline constexpr std::size_t kMostSubwordBytes = std::size_t{16} << 20;
 
-/// Reads the bytes of a .model file. Throws DataError, naming `name`, unless they are a protocol buffer of the right form
-/// with pieces of UTF-8, scores of a usual size, and tables of normalisation that SubwordTable takes. At one place of a text
-/// at most 64 user-defined pieces can begin, and at most 64 pieces have the same place in a map.
+/// Reads the bytes of a .model file. Throws DataError, naming `name`, unless they are a protocol buffer of the right
+/// form with pieces of UTF-8, scores of a usual size, and tables of normalisation that SubwordTable takes. At one place
+/// of a text at most 64 user-defined pieces can begin, and at most 64 pieces have the same place in a map.
 SubwordProto read_subword_proto(std::string_view bytes, const std::string& name);
 
 /// The bytes that read_subword_proto took, without texts that the library would cut on loading to test itself.

@@ -13,8 +13,8 @@ constexpr std::size_t kMostMatchBytes = 256;
 constexpr int kMostMatches =
     32;  // SentencePiece has room for no more; it writes no more, but reads what it did not write
 
-/// Where the children of unit `i` of a double-array trie stand: the child for a byte at this number XOR the byte, the value
-/// at the number itself.
+/// Where the children of unit `i` of a double-array trie stand: the child for a byte at this number XOR the byte, the
+/// value at the number itself.
 std::size_t children_of(std::size_t i, std::uint32_t unit) {
   return i ^ (std::size_t{unit >> 10} << ((unit & 0x200u) >> 6));
 }
@@ -40,8 +40,8 @@ class TriePaths {
     }
   }
 
-  /// Throws if a path is longer than kMostMatchBytes, as each is that leads back to itself, meets more than kMostMatches
-  /// values, or has one of a text that is too long for what it matches. Returns whether a space is on any.
+  /// Throws if a path is longer than kMostMatchBytes, as each is that leads back to itself, meets more than
+  /// kMostMatches values, or has one of a text that is too long for what it matches. Returns whether a space is on any.
   bool check() {
     if (follow(children_of(0, units_[0]), 0).excess > 0) {
       throw MalformedSubwords{"a table of normalisation that makes more than 32 times as much as it matches"};

@@ -1,4 +1,5 @@
-// The table by which a SentencePiece model normalises text: rules, each of which makes some bytes of those that it matches.
+// The table by which a SentencePiece model normalises text: rules, each of which makes some bytes of those that it
+// matches.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +24,9 @@ class SubwordTable {
   /// Without rules.
   SubwordTable() = default;
 
-  /// Reads a field precompiled_charsmap. Throws MalformedSubwords if it leads outside itself, matches more than 256 bytes,
-  /// makes more than 256 bytes or kMostSubwordGrowth times what it matches, or has more than 32 matches at one place.
+  /// Reads a field precompiled_charsmap. Throws MalformedSubwords if it leads outside itself, matches more than 256
+  /// bytes, makes more than 256 bytes or kMostSubwordGrowth times what it matches, or has more than 32 matches at one
+  /// place.
   explicit SubwordTable(std::string_view bytes);
 
   /// How many times as long as it is a text can become.
@@ -33,8 +35,8 @@ class SubwordTable {
   /// Whether a rule matches a space, alone or with others.
   bool matches_spaces() const { return matches_spaces_; }
 
-  /// How long text[begin, end), whole characters, can become: no less than it is, and more where rules of the table that
-  /// match there make more of it.
+  /// How long text[begin, end), whole characters, can become: no less than it is, and more where rules of the table
+  /// that match there make more of it.
   std::size_t most_made(std::string_view text, std::size_t begin, std::size_t end) const;
 
  private:

@@ -29,8 +29,8 @@ inline constexpr std::array<std::string_view, 3> kSpecialTokens = {"<unk>", "<s>
 /// Whether a token is one of the special ones, by its text.
 bool is_special_token(std::string_view token);
 
-/// A hash of strings that lets a map of std::string be searched with a std::string_view. It is another one in each process,
-/// so that no text can be made whose tokens all fall into the same place of a map.
+/// A hash of strings that lets a map of std::string be searched with a std::string_view. It is another one in each
+/// process, so that no text can be made whose tokens all fall into the same place of a map.
 struct StringHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const;

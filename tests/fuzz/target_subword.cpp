@@ -64,9 +64,9 @@ std::string piece(const std::string& text, char type, float score) {
   return field(1, body);
 }
 
-/// A table that makes "yy" of "x": the root, whose children stand from unit 256 on, the child "x" with a value, and the
-/// value, 0, as unit 1.
-std::string character_table() {
+/// A table that makes some "y" of "x": the root, whose children stand from unit 256 on, the child "x" with a value, and
+/// the value, 0, as unit 1.
+std::string character_table(std::size_t made) {
   std::vector<std::uint32_t> units(512);
   units[0] = 256u << 10;
   units[256 ^ 'x'] = ((256u ^ 'x' ^ 1u) << 10) | 0x100u | 'x';
@@ -75,7 +75,7 @@ std::string character_table() {
   const auto size = static_cast<std::uint32_t>(units.size() * 4);
   std::memcpy(table.data(), &size, 4);
   table.append(reinterpret_cast<const char*>(units.data()), size);
-  return table + std::string("yy\0", 3);
+  return table + std::string(made, 'y') + '\0';
 }
 
 std::vector<std::string> seeds() {
@@ -93,8 +93,8 @@ std::vector<std::string> seeds() {
   for (std::size_t k = 1; k <= 64; ++k) nested += piece(std::string(k, 'x'), 4, 0);
   std::vector<std::string> seeds{specials + letters + unigram,
                                  specials + letters + bpe,
-                                 specials + letters + unigram + field(3, field(2, character_table())),
-                                 specials + letters + unigram + field(5, field(2, character_table())),
+                                 specials + letters + unigram + field(3, field(2, character_table(2))),
+                                 specials + letters + unigram + field(5, field(2, character_table(2))),
                                  specials + letters + unigram + nested,
                                  specials + letters + unigram + field(4, field(1, field(1, "ab a") + field(2, "ab a"))),
                                  specials + letters + piece("ba", 4, 0) + piece("aba", 5, -1) + bpe,
@@ -102,6 +102,8 @@ std::vector<std::string> seeds() {
                                  train_subwords(texts, {"unigram", 24}),
                                  train_subwords(texts, {"bpe", 24})};
   for (std::string& seed : seeds) seed += kFuzzPart + std::string("abab ba ") + std::string(80, 'x');
+  seeds.push_back(specials + letters + bpe + field(3, field(2, character_table(32))) + kFuzzPart +
+                  std::string(600, 'x'));  // a word that is parted
   seeds.emplace_back();
   return seeds;
 }
