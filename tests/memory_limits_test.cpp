@@ -74,7 +74,9 @@ TEST_CASE("weft train refuses what the machine has no room for, in one line, and
                 {"a model of ", "would take", "lower model.d_model from 65536 to"});
   check_refused(words + Words{"training.memory=8TiB"}, {"training.memory is 8TiB", "lower it"});
   check_refused(words + Words{"model.d_model=200", "--set", "training.memory=4MB"},
-                {"a model of ", "allowed by training.memory", "lower model.d_model from 200 to "});
+                {"a model of ", "allowed by training.memory", "allow more: the program alone takes 32.0 MiB"});
+  check_refused(words + Words{"model.d_model=2000", "--set", "training.memory=40MiB"},
+                {"a model of ", "allowed by training.memory", "lower model.d_model from 2000 to "});
 }
 
 TEST_CASE("scoring the longest references, as many as threads count at once, is in the forecast of a validation") {

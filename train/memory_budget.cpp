@@ -13,6 +13,7 @@
 #include "weft/core/error.h"
 #include "weft/core/memory.h"
 #include "weft/train/config_table.h"
+#include "weft/train/memory_refusal.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
@@ -45,7 +46,8 @@ MemoryForecast without_work(TranslationModel& model, const Corpus& corpus, const
 
 /// What an update takes in tensors, with all that is held meanwhile.
 struct Measured {
-  Index rows = 0;  // of its batch
+  BatchSize batch;
+  Index rows = 0;  // of the batch
   double bytes = 0;
 };
 
@@ -101,8 +103,8 @@ Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const C
     const double foreseen = held + forecast_update(model, step, largest, room).at(largest.rows());
     release_unused_memory();
     const double text = tensors - within(batch_tokens);  // an update of larger batches spans more drawn epochs
-    if (foreseen + text > kTooLarge * tensors) return {largest.rows(), foreseen + text};
-    return {largest.rows(), held + update_peak(model, step, largest) + text};
+    if (foreseen + text > kTooLarge * tensors) return {largest, largest.rows(), foreseen + text};
+    return {largest, largest.rows(), held + update_peak(model, step, largest) + text};
   };
   const Index pairs = corpus.source.sentences();
   const Index all = corpus.source.rows.rows() + corpus.target.rows.rows() + 2 * pairs;  // as BatchPlan counts
@@ -110,11 +112,14 @@ Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const C
   const Measured least = measured(fits);
   if (least.bytes > tensors) {
     MemoryForecast needed = without_work(model, corpus, valid, fits, references);
-    needed.update.fixed = std::max(0.0, least.bytes - static_cast<double>(needed.state));
-    throw ConfigError(
-        fmt::format("training.memory is {}; the program, the text, the model, its optimizer and its longest pair alone "
-                    "take {}; allow more, or lower model.d_model or data.max_length",
-                    format_bytes(budget), format_bytes(needed.to_come())));
+    const double work = std::max(0.0, least.bytes - static_cast<double>(needed.state));
+    needed.update = forecast_update(model, step, least.batch, work);
+    needed.update.fixed = std::max(0.0, work - needed.update.row * static_cast<double>(least.rows));
+    needed.largest_rows = needed.longest_rows = least.rows;
+    throw ConfigError(fmt::format(
+        "training.memory is {}; the program, the text, the model, its optimizer and its longest pair alone "
+        "take {}; allow more, or {}",
+        format_bytes(budget), format_bytes(needed.to_come()), mend_of_least(needed, model.config(), budget)));
   }
   constexpr Index kGrowth = 8;  // as far as forecast_update looks ahead
   Index probe = std::min(2 * least.rows, fails - 1);

@@ -55,6 +55,16 @@ Index fitting_d_model(const Config& config, TransformerOptions options, const Re
   return fits * options.heads;
 }
 
+/// A length of positions that is enough for the training text, if the model has more; otherwise 0.
+Index enough_positions(const Config& config) {
+  const Index enough = config.data.max_length + 1;
+  return config.model.max_length > enough ? enough : 0;
+}
+
+std::string lower(const char* key, Index from, Index to) {
+  return fmt::format("lower {} from {} to {}", key, from, to);
+}
+
 [[noreturn]] void refuse(const std::string& what, Index needed, const MemoryRoom& room, const std::string& mend) {
   throw ConfigError(fmt::format("{} would take {} of memory; {} {}; {}", what, format_bytes(needed),
                                 format_bytes(room.bytes), room.limit, mend));
@@ -75,12 +85,57 @@ void require_room_for_model(TranslationModel& model, const Registry& registry, c
     least = {budget, "allowed by training.memory"};
   }
   if (needed <= least.bytes) return;
-  const Index d_model = fitting_d_model(config, model.transformer().options(), registry, least.bytes / 2);
+  // The rest is for texts, updates and validations; the program is in a budget, and taken already from what is left.
+  const Index half = (least.bytes - (config.training.memory.empty() ? 0 : kProgramBytes)) / 2;
+  TransformerOptions options = model.transformer().options();
+  const Index d_model = fitting_d_model(config, options, registry, half), positions = enough_positions(config);
+  std::string mend = d_model > 0 ? lower("model.d_model", config.model.d_model, d_model) + ", or use fewer layers"
+                                 : "use a smaller vocabulary, smaller layers and fewer of them";
+  options.max_length = positions;
+  if (half <= 0) mend = fmt::format("allow more: the program alone takes {}", format_bytes(kProgramBytes));
+  if (positions > 0 && state_bytes(config.training, config.optimizer, parameters_of(options, registry)) <= half) {
+    mend = lower("model.max_length", config.model.max_length, positions);
+  }
   refuse(
       fmt::format("a model of {} parameters, with gradients and optimizer,", format_count(model.parameters().count())),
-      needed, least,
-      d_model > 0 ? fmt::format("lower model.d_model from {} to {}, or use fewer layers", config.model.d_model, d_model)
-                  : "use a smaller vocabulary, smaller layers and fewer of them");
+      needed, least, mend);
+}
+
+std::string mend_of_least(const MemoryForecast& least, const Config& config, Index room) {
+  if (const Index validation = least.validation.bytes();
+      least.to_come() - validation <= room && 4 * validation > room) {
+    return fmt::format(
+        "lower training.validation_sentences or shorten the validation text's longest lines: to translate and score it "
+        "takes {}",
+        format_bytes(validation));
+  }
+  constexpr double kFew = 64;
+  const double rows = (least.room_for_work(room) - least.update.fixed) / std::max(least.update.row, 1.0);
+  if (rows >= kFew) {
+    const Index length = std::min(config.data.max_length, least.longest_rows);
+    return fmt::format(
+        "its longest pair has {} tokens; {}", least.longest_rows,
+        lower("data.max_length", config.data.max_length,
+              rounded_down(static_cast<double>(length) * rows / static_cast<double>(2 * least.longest_rows))));
+  }
+  const Index whole = config.model.d_model, heads = config.model.heads;
+  const auto tables = 2 * static_cast<double>(config.model.max_length * whole) * sizeof(real);  // of the positions
+  if (const Index positions = enough_positions(config);
+      positions > 0 && 2 * tables > static_cast<double>(least.state) + least.work()) {
+    return lower("model.max_length", config.model.max_length, positions);
+  }
+  const auto fits = [&](Index d_model) {
+    const double share = static_cast<double>(d_model) / static_cast<double>(whole);
+    MemoryForecast smaller = least;
+    smaller.state = static_cast<Index>(static_cast<double>(least.state) * share);
+    // Of an update that there was no room to measure: half as much as the state.
+    smaller.update.fixed = least.work() > 0 ? least.update.fixed * share : static_cast<double>(smaller.state) / 2;
+    return smaller.to_come() <= room;
+  };
+  Index d_model = whole - heads;
+  while (d_model > 0 && !fits(d_model)) d_model -= heads;
+  if (d_model > 0) return lower("model.d_model", whole, d_model);
+  return fmt::format("use fewer layers, smaller ones or shorter pairs; the longest has {} tokens", least.longest_rows);
 }
 
 void require_room(const MemoryForecast& all, const Config& config, const MemoryRoom& room) {
@@ -142,12 +197,10 @@ void require_room(const MemoryForecast& all, const Config& config, const MemoryR
                        scaled(std::min(training.batch_tokens, forecast.largest_rows),
                               rows / static_cast<double>(forecast.largest_rows))));
   }
-  refuse(what, needed, limit,
-         rows < 64 ? fmt::format("lower model.d_model from {} or the number of layers", config.model.d_model)
-                   : fmt::format("its longest pair has {} tokens; lower data.max_length from {} to {}",
-                                 forecast.longest_rows, config.data.max_length,
-                                 scaled(std::min(config.data.max_length, forecast.longest_rows),
-                                        rows / static_cast<double>(2 * forecast.longest_rows))));
+  MemoryForecast longest = forecast;
+  longest.largest_rows = forecast.longest_rows;
+  longest.loss = longest.decoding = {};
+  refuse(what, needed, limit, mend_of_least(longest, config, least.bytes));
 }
 
 }  // namespace weft
