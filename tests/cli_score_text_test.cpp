@@ -66,7 +66,8 @@ TEST_CASE("score-text prints sacreBLEU's lines behind its signatures") {
 TEST_CASE("an input that cannot be read to its end has no score") {
   workplace();
   put("ref.txt", "one\ntwo\n");
-  for (const auto& [path, why] : {std::pair("/proc/self/mem", "Input/output error"), {"/", "Is a directory"}}) {
+  for (const auto& [file, reason] : {std::pair("/proc/self/mem", "Input/output error"), {"/", "Is a directory"}}) {
+    const char *const path = file, *const why = reason;  // which Clang 14 lets a lambda capture
     CAPTURE(path);
     {
       const Descriptor in(path, O_RDONLY), out(workplace() / "out", O_WRONLY | O_CREAT | O_TRUNC),

@@ -284,7 +284,8 @@ TEST_CASE("a host program's locale changes nothing") {
   // A decimal comma, and an "i" whose capital is not "I"; a decimal point of two bytes.
   for (const auto& [name, letters, point] :
        {std::tuple("tr_TR", "ISO-8859-9", ","), std::tuple("ps_AF", "UTF-8", "\xD9\xAB")}) {
-    CAPTURE(name);
+    const std::string tried = name;
+    CAPTURE(tried);
     const HostLocale locale(name, letters);
     const std::string in_cpp = std::locale().name(), in_c = std::setlocale(LC_ALL, nullptr);
     if (!locale.in_c()) MESSAGE("no localedef: tried with a locale of C++ alone");

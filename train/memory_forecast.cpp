@@ -11,6 +11,7 @@
 #include "weft/optim/optimizer.h"
 #include "weft/train/decode_rules.h"
 #include "weft/train/drawn_sample.h"
+#include "weft/train/ensemble_decoder.h"
 #include "weft/train/search.h"
 #include "weft/train/translate.h"
 
@@ -233,8 +234,12 @@ ValidationForecast forecast_decoding(const TranslationModel& model, const Encode
   };
   const auto peak = [&](const BatchSize& size) {
     greedy.min_length = greedy.max_length = std::max<Index>(1, (size.target_rows - 1) / size.sentences);
-    return peak_of(
-        [&] { search(networks, any_tokens(size.source_rows), equal_parts(size.source_rows, size.sentences), greedy); });
+    return peak_of([&] {
+      try {
+        search(networks, any_tokens(size.source_rows), equal_parts(size.source_rows, size.sentences), greedy);
+      } catch (const NotANumberError&) {  // of a run that diverged, which says so itself
+      }
+    });
   };
   constexpr Index kSmall = 1024;  // rows: all of them take little time
   ValidationForecast most;
