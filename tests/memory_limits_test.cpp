@@ -101,7 +101,9 @@ TEST_CASE("scoring the longest references, as many as threads count at once, is 
       contains(refusal(forecast, tiny_config(), room), "scoring the longest lines of the validation text would take"));
 }
 
-TEST_CASE("the pool keeps no more than the work has given back, and the room for work is the other way round") {
+TEST_CASE(
+    "what the pool keeps is in proportion to the work, not to the state, and the room for work is the other way "
+    "round") {
   MemoryForecast forecast;
   for (const Index state : {0, 10, 1000}) {
     for (const Index work : {1, 20, 3000}) {
@@ -110,7 +112,7 @@ TEST_CASE("the pool keeps no more than the work has given back, and the room for
       forecast.state = state * kMega;
       forecast.update.fixed = static_cast<double>(work * kMega);
       const Index most = most_reserved(forecast.state + work * kMega);
-      CHECK(forecast.to_come() <= std::min(most, (state + 2 * work) * kMega));
+      CHECK(forecast.to_come() <= std::min(most, (state + 5 * work / 2 + 4) * kMega));
       CHECK(forecast.to_come() >= (state + work) * kMega);
       CHECK(forecast.room_for_work(forecast.to_come()) == doctest::Approx(forecast.work()).epsilon(1e-5));
     }

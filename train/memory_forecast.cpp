@@ -18,9 +18,9 @@
 namespace weft {
 namespace {
 
-/// The share of what the pool may keep at most that it does keep in a long run, whose batches are of many shapes. Measured:
-/// see tests/torture/memory.
-constexpr double kKept = 0.75;
+/// The share of what the pool may keep at most that it does keep in a long run, whose batches are of many shapes, and how
+/// often what the work takes it may keep, in blocks of one shape after another. Measured: see tests/torture/memory.
+constexpr double kKept = 0.75, kKeptOfWork = 1.5;
 
 Index bytes_of(double bytes) { return static_cast<Index>(std::ceil(std::max(bytes, 0.0))); }
 
@@ -142,16 +142,17 @@ TranslationBytes validation_bytes(const TranslationModel& model, const Corpus& v
 }
 
 Index MemoryForecast::to_come() const {
-  const double all = static_cast<double>(state) + work();
-  return text + validation.bytes() + bytes_of(all + std::min(kept_beside(all), work())) - held;
+  const double all = static_cast<double>(state) + work(),
+               kept = std::min(kept_beside(all), kept_beside(0) + kKeptOfWork * work());
+  return text + validation.bytes() + bytes_of(all + kept) + 1 - held;  // one, as room_for_work() is rounded
 }
 
 double MemoryForecast::room_for_work(Index room) const {
   const auto all = static_cast<double>(room - text - validation.bytes() + held), fixed = static_cast<double>(state);
-  // The pool keeps what the work has given back: as much as there is of it, or what is kept beside all tensors, a line.
+  // Each of the two lines, of which to_come() takes the less, the other way round.
   constexpr double kUnit = 1 << 30;
   const double least = kept_beside(0), rate = (kept_beside(kUnit) - least) / kUnit;
-  return std::max({0.0, (all - fixed) / 2, (all - least) / (1 + rate) - fixed});
+  return std::max({0.0, (all - least - fixed) / (1 + kKeptOfWork), (all - least) / (1 + rate) - fixed});
 }
 
 Index state_bytes(const TrainingConfig& training, const OptimizerConfig& optimizer, Index parameters) {
