@@ -288,6 +288,13 @@ TEST_CASE("a line that is no entry makes a short message, however long it is") {
   CHECK(message.size() < 500 + folder.log().size());
 }
 
+TEST_CASE("a line that is longer than any of a log is refused and not read to its end") {
+  const Folder folder;
+  put(folder.log(), std::string(3 << 20, ' '));
+  CHECK_THROWS_SAYING(read_run_log(folder.log()), "has a line of more than 1048576 bytes", DataError);
+  CHECK_FALSE(is_run_log(folder.log()));
+}
+
 TEST_CASE("a log that begins anew leaves that of a copy by hard links as it is") {
   const Folder folder;
   { RunLog(folder.log(), 0).write(step_at(1)); }

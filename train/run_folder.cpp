@@ -22,6 +22,7 @@
 #include "weft/core/file_calls.h"
 #include "weft/core/folder.h"
 #include "weft/core/safetensors.h"
+#include "weft/train/config_reader.h"
 #include "weft/train/divergence.h"
 #include "weft/train/kept_checkpoints.h"
 #include "weft/train/output_file.h"
@@ -50,7 +51,7 @@ std::optional<Index> step_in(const fs::path& checkpoint) {
 
 /// The configuration in a file, if Weft wrote it.
 std::optional<Config> written_config(const fs::path& path) {
-  if (!is_file(path)) return std::nullopt;
+  if (!is_file(path) || InputFile(path).size() > kMostConfigFileBytes) return std::nullopt;
   const std::string text = read_file(path);
   try {
     Config config = parse_config(text, path.string());

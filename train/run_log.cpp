@@ -25,24 +25,28 @@
 namespace weft {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr std::string_view kEntryBegins = R"({"step":)";
 
 /// The complete lines of a log, one at a time; what follows the last one was cut short. None without a file.
 class LogLines {
  public:
-  explicit LogLines(const std::string& path) {
+  explicit LogLines(const std::string& path) : path_(path) {
     if (is_there(path)) file_.emplace(path);  // which refuses a pipe or a device, which may never end
   }
 
-  /// Reads the next line, with its end; false after the last.
+  /// Reads the next line, with its end; false after the last. Throws DataError for one that no log has, for its length.
   bool next(std::string& line) {
     line.clear();
     while (true) {
       const std::size_t end = part_.find('\n', begin_);
       line.append(part_, begin_, end == part_.npos ? end : end + 1 - begin_);
       begin_ = end == part_.npos ? 0 : end + 1;
+      if (line.size() > kMostLineBytes) {
+        throw DataError(fmt::format("{}: has a line of more than {} bytes, which no training log has; move it away",
+                                    path_, kMostLineBytes));
+      }
       if (end != part_.npos) return true;
       part_.resize(file_ ? static_cast<std::size_t>(std::min(kPartBytes, file_->size() - read_)) : 0);
       if (part_.empty()) return false;
@@ -53,7 +57,9 @@ class LogLines {
 
  private:
   static constexpr std::uint64_t kPartBytes = 1 << 16;
+  static constexpr std::size_t kMostLineBytes = 1 << 20;
 
+  const std::string& path_;
   std::optional<InputFile> file_;
   std::uint64_t read_ = 0;
   std::string part_;       // of the file, up to `read_`
@@ -151,10 +157,11 @@ bool is_run_log(const std::string& path) {
   if (!is_file(path)) return false;
   LogLines lines(path);
   std::string line;
-  if (!lines.next(line))
-    return kEntryBegins.substr(0, line.size()) == std::string_view(line).substr(0, kEntryBegins.size());
   RunLogEntries entry;
   try {
+    if (!lines.next(line)) {
+      return kEntryBegins.substr(0, line.size()) == std::string_view(line).substr(0, kEntryBegins.size());
+    }
     parse_line(path, 1, line, entry);
     return true;
   } catch (const DataError&) {
