@@ -117,8 +117,7 @@ Index batch_tokens_within(TranslationModel& model, const Corpus& corpus, const C
     needed.update.fixed = std::max(0.0, work - needed.update.row * static_cast<double>(least.rows));
     needed.largest_rows = needed.longest_rows = least.rows;
     throw ConfigError(fmt::format(
-        "training.memory is {}; the program, the text, the model, its optimizer and its longest pair alone "
-        "take {}; allow more, or {}",
+        "training.memory is {}; the program, the text, the model, its optimizer and its longest pair alone take {}; {}",
         format_bytes(budget), format_bytes(needed.to_come()), mend_of_least(needed, model.config(), budget)));
   }
   constexpr Index kGrowth = 8;  // as far as forecast_update looks ahead

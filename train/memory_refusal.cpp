@@ -109,6 +109,11 @@ std::string mend_of_least(const MemoryForecast& least, const Config& config, Ind
         "takes {}",
         format_bytes(validation));
   }
+  MemoryForecast rest = least;
+  rest.state = 0;
+  rest.update = {};
+  if (rest.to_come() > room)
+    return fmt::format("allow more: program and texts alone take {}", format_bytes(rest.to_come()));
   constexpr double kFew = 64;
   const double rows = (least.room_for_work(room) - least.update.fixed) / std::max(least.update.row, 1.0);
   if (rows >= kFew) {
