@@ -285,6 +285,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
       forecast.update = line_through(0, std::min(forecast.update.fixed, exact), largest.rows(), exact);
     }
   }
+  if (forecast.update.at(forecast.largest_rows) > work) release_unused_memory();  // it is scarce
   forecast.loss = forecast_loss(model, valid, training.batch_tokens, work);
   forecast.decoding = forecast_decoding(model, translated(model, valid, sources), work);
   return forecast;

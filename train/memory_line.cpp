@@ -18,16 +18,14 @@ MemoryLine line_through(Index rows1, double bytes1, Index rows2, double bytes2) 
 double peak_of(FunctionRef<void()> work) {
   reset_peak_memory();
   const Index before = memory_statistics().current_bytes;
-  bool done = false;
   try {
     work();
-    done = true;
+    return static_cast<double>(memory_statistics().peak_bytes - before);
   } catch (const OutOfMemory&) {
   } catch (const std::bad_alloc&) {
   }
-  const Index peak = memory_statistics().peak_bytes;
   release_unused_memory();  // what follows may need it for other things than tensors
-  return done ? static_cast<double>(peak - before) : std::numeric_limits<double>::infinity();
+  return std::numeric_limits<double>::infinity();
 }
 
 MemoryLine line_of(FunctionRef<BatchSize(Index divisor)> part, Index last, double room,
