@@ -42,35 +42,6 @@ Batch made_up_batch(const BatchSize& size) {
   return batch;
 }
 
-/// A batch of 1/divisor of the rows, rounded up, so that its sentences are no longer than those of the whole. Powers of
-/// two give blocks of the pool's same relative sizes.
-BatchSize divided(const BatchSize& size, Index divisor) {
-  const auto part = [&](Index n) { return (n + divisor - 1) / divisor; };
-  return {part(size.sentences), part(size.source_rows), part(size.target_rows)};
-}
-
-/// That of these sizes whose eighth takes most.
-template <class Peak>
-BatchSize largest_of(const std::vector<BatchSize>& sizes, double room, Peak peak) {
-  if (sizes.size() == 1) return sizes.front();
-  constexpr Index kEighth = 8;
-  BatchSize largest;
-  double most = -1;
-  for (const BatchSize& size : sizes) {
-    const auto part = [&](Index divisor) { return divided(size, divisor); };
-    const double bytes = line_of(part, kEighth, room, peak).at(part(kEighth).rows());
-    if (bytes > most) largest = size;
-    most = std::max(most, bytes);
-  }
-  return largest;
-}
-
-/// What a batch of that size takes: the line through an eighth and a quarter of it.
-template <class Peak>
-MemoryLine line_of_batch(const BatchSize& size, double room, Peak peak) {
-  return line_of([&](Index divisor) { return divided(size, divisor); }, 4, room, peak);
-}
-
 void append_sizes(const Corpus& corpus, const std::vector<std::vector<Index>>& batches, std::vector<BatchSize>& sizes) {
   for (const auto& sentences : batches) sizes.push_back(size_of(corpus, sentences));
 }

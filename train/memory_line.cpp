@@ -1,6 +1,7 @@
 #include "weft/train/memory_line.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <new>
 
@@ -8,6 +9,16 @@
 #include "weft/core/out_of_memory.h"
 
 namespace weft {
+namespace {
+
+/// A batch of 1/divisor of the rows, rounded up, so that its sentences are no longer than those of the whole. Powers of
+/// two give blocks of the pool's same relative sizes.
+BatchSize divided(const BatchSize& size, Index divisor) {
+  const auto part = [&](Index n) { return (n + divisor - 1) / divisor; };
+  return {part(size.sentences), part(size.source_rows), part(size.target_rows)};
+}
+
+}  // namespace
 
 MemoryLine line_through(Index rows1, double bytes1, Index rows2, double bytes2) {
   if (rows2 <= rows1) return {bytes1, 0};
@@ -54,6 +65,30 @@ MemoryLine line_of(FunctionRef<BatchSize(Index divisor)> part, Index last, doubl
     }
   }
   return measured == 1 && bytes <= room ? MemoryLine{bytes, 0} : line;
+}
+
+MemoryLine line_of_batch(const BatchSize& size, double room, FunctionRef<double(const BatchSize&)> peak) {
+  return line_of([&](Index divisor) { return divided(size, divisor); }, 4, room, peak);
+}
+
+BatchSize largest_of(const std::vector<BatchSize>& sizes, double room, FunctionRef<double(const BatchSize&)> peak) {
+  if (sizes.size() == 1) return sizes.front();
+  constexpr Index kEighth = 8;
+  BatchSize largest;
+  double most = -1;
+  for (const BatchSize& size : sizes) {
+    const auto part = [&](Index divisor) { return divided(size, divisor); };
+    double bytes = 0;
+    Index rows = 0;  // of the last part that was measured: the line is not quite through its point
+    const MemoryLine line = line_of(part, kEighth, room, [&](const BatchSize& some) {
+      rows = some.rows();
+      return bytes = peak(some);
+    });
+    if (rows < part(kEighth).rows() || std::isinf(bytes)) bytes = line.at(part(kEighth).rows());
+    if (bytes > most) largest = size;
+    most = std::max(most, bytes);
+  }
+  return largest;
 }
 
 }  // namespace weft

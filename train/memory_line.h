@@ -1,6 +1,8 @@
 // What a batch will take in memory, from parts of it: small ones first, none that would not fit.
 #pragma once
 
+#include <vector>
+
 #include "weft/core/function_ref.h"
 #include "weft/train/batch_size.h"
 
@@ -25,5 +27,12 @@ double peak_of(FunctionRef<void()> work);
 /// `last` is a power of two up to 256.
 MemoryLine line_of(FunctionRef<BatchSize(Index divisor)> part, Index last, double room,
                    FunctionRef<double(const BatchSize&)> peak);
+
+/// What a batch of that size takes: line_of() an eighth and a quarter of it.
+MemoryLine line_of_batch(const BatchSize& size, double room, FunctionRef<double(const BatchSize&)> peak);
+
+/// That of these sizes, of which there is at least one, whose eighth takes most, where it fits; else by the line_of() what
+/// was tried.
+BatchSize largest_of(const std::vector<BatchSize>& sizes, double room, FunctionRef<double(const BatchSize&)> peak);
 
 }  // namespace weft
