@@ -115,11 +115,12 @@ void CorpusEncoder::add(const ParallelText& block) {
 EncodedCorpus CorpusEncoder::finish(bool may_lose_all) {
   const CorpusReport& report = result_.report;
   if (report.kept == 0 && !(may_lose_all && report.too_long > 0)) {
-    throw DataError(fmt::format("{}: no pair is left of {} ({} blank, {} with more than {} tokens on a side); {}",
-                                name_, report.pairs, report.blank, report.too_long, max_length_,
-                                report.too_long > 0
-                                    ? "raise model.max_length and, for the training text, data.max_length"
-                                    : "give a text with sentences on both sides"));
+    throw DataError(fmt::format(
+        "{}: no pair is left of {} ({} blank, {} with more than {} tokens on a side); {}", name_, report.pairs,
+        report.blank, report.too_long, max_length_,
+        report.too_long > 0
+            ? "raise what sets that: model.max_length, or for the training text data.max_length if that is less"
+            : "give a text with sentences on both sides"));
   }
   return std::exchange(result_, {});
 }

@@ -227,7 +227,7 @@ TEST_CASE("text that cannot be used is refused before anything is written") {
   check_refused(train_with({"data.train_source=utf16", "data.train_target=utf16"}), {"utf16: this is UTF-16"});
   put("long", "a b c d e f a b c d e f\na b c d e f a b c d e f\n");
   check_refused(train_with({"data.train_source=long", "data.train_target=long"}),
-                {"the training text: no pair is left of 2", "2 with more than 9 tokens", "raise model.max_length and"});
+                {"the training text: no pair is left of 2", "2 with more than 9 tokens", "raise what sets that: model.max_length, or"});
   check_refused({"train", "tiny.json", "--run", "tiny.json/run"}, {"tiny.json/run", "--run"});
   check_refused({"train", "tiny.json", "--run", "tiny.json"}, {"tiny.json", "--run"});
   if (::access("/proc/version", W_OK) != 0) {  // where even root may not write
@@ -300,7 +300,7 @@ TEST_CASE("a message is one line, whatever the names hold") {
   put("a\nb.txt", "\xFF\n");
   const Outcome outcome = run_weft({"translate", trained(), "--input", "a\nb.txt"});
   CHECK(lines_of(outcome.err).size() == 1);
-  CHECK(outcome.err.starts_with("weft: warning: a\\nb.txt: 1 bytes in lines 1 to 1"));
+  CHECK(outcome.err.starts_with("weft: warning: a\\nb.txt: lines 1 to 1 have 1 byte that"));
 }
 
 TEST_CASE("what is printed sends no control characters that names or texts hold") {

@@ -78,7 +78,7 @@ TEST_CASE("NUL and bytes that are not UTF-8 are replaced with a warning; the lin
   CHECK(lines[0] == translated("a b\n")[0]);
   CHECK(lines[6] == lines[0]);
   CHECK(outcome.err ==
-        "weft: warning: standard input: 12 bytes in lines 1 to 7 are not UTF-8 text; replaced by U+FFFD\n");
+        "weft: warning: standard input: lines 1 to 7 have 12 bytes that no UTF-8 text has; replaced by U+FFFD\n");
 }
 
 TEST_CASE("UTF-16 is named and refused") {

@@ -94,7 +94,7 @@ TEST_CASE("nothing left stops with the counts and the mend") {
   const ParallelText text{{line, line, ""}, {line, line, "a"}};
   const std::string error = error_of(text, Coders(text), 50);
   CHECK(contains(error, "train: no pair is left of 3 (1 blank, 2 with more than 50 tokens on a side)"));
-  CHECK(contains(error, "raise model.max_length"));
+  CHECK(contains(error, "raise what sets that: model.max_length"));
   const ParallelText some{{"a"}, {"b"}};
   CHECK(contains(error_of({{""}, {""}}, Coders(some), 50), "give a text with sentences"));
   CHECK(contains(error_of({}, Coders(some), 50), "no pair is left of 0"));

@@ -133,8 +133,9 @@ void translate_all(ModelSpan models, const Arguments& arguments, TranslateOption
     Index replaced = 0;
     for (std::string& line : lines) line = replace_invalid_text(line, replaced);
     if (replaced > 0) {
-      warn_below(fmt::format("{}: {} bytes in lines {} to {} are not UTF-8 text; replaced by U+FFFD", input.name(),
-                             replaced, number + 1, number + static_cast<Index>(lines.size())));
+      warn_below(fmt::format("{}: lines {} to {} have {} byte{} that no UTF-8 text has; replaced by U+FFFD",
+                             input.name(), number + 1, number + static_cast<Index>(lines.size()), replaced,
+                             replaced == 1 ? "" : "s"));
     }
     options.first_line = number + 1;
     const auto translated = translate(models, lines, options);

@@ -78,8 +78,13 @@ StepEntry step_entry(const Json& json) {
 
 ValidationEntry validation_entry(const Json& json) {
   const Json& scores = json.at("validation");
-  return {json.at("step").get<Index>(),        number(scores.at("loss")),        number(scores.at("perplexity")),
-          number(scores.at("token_accuracy")), number(scores.at("exact_match")), number(scores.at("bleu")),
+  const double loss = number(scores.at("loss")), perplexity = number(scores.at("perplexity"));
+  return {json.at("step").get<Index>(),
+          loss,
+          std::isnan(perplexity) ? std::exp(loss) : perplexity,  // if infinite
+          number(scores.at("token_accuracy")),
+          number(scores.at("exact_match")),
+          number(scores.at("bleu")),
           number(scores.value("chrf", Json()))};  // which a log of an earlier version lacks
 }
 

@@ -40,7 +40,7 @@ std::string first_in_validation(TranslationModel& model, const Corpus& corpus, I
     tape.clear();
     if (detector.found()) return describe(*detector.found(), model.parameters());
   }
-  return "";
+  return "first bad number: none in a pass that keeps all results, as it rounds otherwise; the largest are at the edge";
 }
 
 }  // namespace
@@ -181,9 +181,10 @@ void Trainer::roll_back(const DivergenceError& divergence) {
                            : "stopped";
     std::error_code ignored;
     const bool may_go_on = policy == "stop" && fs::exists(last_, ignored);
+    const char* const policies = divergence.skippable ? "\"skip\" or \"rollback\"" : "\"rollback\"";
     const std::string full = fmt::format(
         "{}\n  {} before it could reach a checkpoint. {}{}", text, end, divergence_advice(model_.config()),
-        may_go_on ? "; or go on from the last checkpoint with training.on_divergence \"skip\" or \"rollback\"" : "");
+        may_go_on ? fmt::format("; or go on from the last checkpoint with training.on_divergence {}", policies) : "");
     // Of an update that is not in a checkpoint, so that a run that goes on has it no more.
     log_.write(EventEntry{state_.step + (divergence.batches.empty() ? 0 : 1), "stopped", 1, full});
     throw Error(full);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -92,7 +93,8 @@ TrainingState to_state(const ReadJson& json, const std::string& file) {
     state.good_step = step;
   }
   for (const ReadJson& v : json.at("validations")) {
-    state.validations.push_back({whole(v, "step", step), number(v, "loss"), number(v, "perplexity"),
+    const double loss = number(v, "loss"), perplexity = number(v, "perplexity");  // which JSON cannot say if infinite
+    state.validations.push_back({whole(v, "step", step), loss, std::isnan(perplexity) ? std::exp(loss) : perplexity,
                                  number(v, "token_accuracy"), number(v, "exact_match"), number(v, "bleu"),
                                  v.contains("chrf") ? number(v, "chrf") : kNotANumber});  // earlier versions lack it
   }
