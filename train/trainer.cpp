@@ -184,7 +184,6 @@ void Trainer::validate() {
 }
 
 void Trainer::validate_as_is() {
-  const double began = now();
   const DecodingConfig& decoding = model_.config().decoding;
   const LossResult loss = evaluate_loss(model_, data_.valid, config().batch_tokens);
   require_finite_validation(loss.loss);
@@ -232,7 +231,6 @@ void Trainer::validate_as_is() {
     save_parameters(step_checkpoint(folder_, state_.step));
   }
   if (improved) save_parameters(folder_ / "best.safetensors");
-  logged_at_ += now() - began;  // the speed counts training alone
 }
 
 void Trainer::end_within(double seconds, double validation_seconds, double spent) {
@@ -276,6 +274,7 @@ bool Trainer::advance(const volatile int& stop) {
     validation_time_.take(now() - began - printing_);
     note_time();
   }
+  logged_at_ += now() - began;  // the speed counts training alone
   return stops;
 }
 
