@@ -61,14 +61,15 @@ LayerToCheck LayerToCheck::without_dropout() const {
 void Finding::see(double figure, double most, const std::string& where) {
   ++count;
   if (std::isnan(figure)) figure = kInfinity;
-  if (passed) allowed = most;
+  if (passed) allowed = figure > most ? most : std::max(allowed, most);
   if (figure > most && passed) passed = false, place = where;
   worst = std::max(worst, figure);
 }
 
 void Finding::add(const Finding& other) {
   count += other.count;
-  if (passed) allowed = other.allowed, place = other.place, passed = other.passed;
+  if (passed) allowed = other.passed ? std::max(allowed, other.allowed) : other.allowed;
+  if (passed) place = other.place, passed = other.passed;
   worst = std::max(worst, other.worst);
 }
 

@@ -46,7 +46,7 @@ inline bool stops_at(Index row, Index rows) { return row < 8 || row % 8 == 7 || 
 /// What a check has seen so far: figures, each of which must not be more than is allowed.
 struct Finding {
   double worst = 0,
-         allowed = 0;  ///< the worst figure, and what was allowed of the first that was too large, else the last
+         allowed = 0;  ///< the worst figure, and what was allowed of the first that was too large, else the most
   Index count = 0;     ///< of figures
   bool passed = true;
   std::string place;    ///< of the first that was too large
