@@ -227,7 +227,8 @@ TEST_CASE("text that cannot be used is refused before anything is written") {
   check_refused(train_with({"data.train_source=utf16", "data.train_target=utf16"}), {"utf16: this is UTF-16"});
   put("long", "a b c d e f a b c d e f\na b c d e f a b c d e f\n");
   check_refused(train_with({"data.train_source=long", "data.train_target=long"}),
-                {"the training text: no pair is left of 2", "2 with more than 9 tokens", "raise what sets that: model.max_length, or"});
+                {"the training text: no pair is left of 2", "2 with more than 9 tokens",
+                 "raise what sets that: model.max_length, or"});
   check_refused({"train", "tiny.json", "--run", "tiny.json/run"}, {"tiny.json/run", "--run"});
   check_refused({"train", "tiny.json", "--run", "tiny.json"}, {"tiny.json", "--run"});
   if (::access("/proc/version", W_OK) != 0) {  // where even root may not write
@@ -381,6 +382,10 @@ TEST_CASE("texts, averages and exports replace nothing that is protected, and no
   CHECK(bytes_of("mine/train.src") == "my text\n");
   CHECK_FALSE(fs::exists("mine/train.trg"));
   put("taskrun/log.jsonl", "");
+  fs::create_directories("linked/far");
+  fs::create_symlink("far/train.src", "linked/train.src");
+  CHECK(run_weft({"data", "make", "copy", "--pairs", "10", "--output", "linked"}).code == 0);
+  CHECK(fs::exists("linked/far/train.src"));
   check_refused({"data", "make", "copy", "--output", "taskrun/data/"}, {"taskrun/data", "text of a run"});
   fs::copy_file(checkpoint, "protected.safetensors");
   protect("protected.safetensors");
@@ -418,6 +423,15 @@ TEST_CASE("no verb prints to what it reads, as the shell's >> would have it") {
     CHECK(contains(bytes_of("printed.err"), "standard output: goes to the file that is read from"));
     CHECK(bytes_of(file) == before);
   }
+  fs::create_directories("stopped");
+  for (const char* file : {"stopped/log.jsonl", "stopped/last.safetensors"}) {  // as files of a run
+    put(file, "");
+    CHECK(WEXITSTATUS(std::system(
+              (std::string("\"") + WEFT_BINARY + "\" train tiny.json --run stopped >>" + file + " 2>printed.err")
+                  .c_str())) == 2);
+    CHECK(contains(bytes_of("printed.err"), "standard output: goes to the file that is read from"));
+  }
+  CHECK(std::system((std::string("\"") + WEFT_BINARY + "\" config docs >docs").c_str()) == 0);  // a use, and no file
   CHECK_FALSE(fs::exists("new.safetensors"));
   CHECK_FALSE(fs::exists("apart"));
   check_refused({"data", "split", "valid.src", "--output", "."}, {"valid.src"});

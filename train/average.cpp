@@ -21,26 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What keeps two checkpoints from being of one model; empty if nothing does.
-std::string difference(TranslationModel& one, TranslationModel& other) {
-  std::string text;
-  for (const std::string& changed : config_differences(one.config(), other.config())) {
-    const bool counts = changed.starts_with("model.") || changed.starts_with("data.tokenizer:") ||
-                        changed.starts_with("data.lowercase:");
-    if (counts) text += (text.empty() ? "" : ", ") + changed;
-  }
-  if (!text.empty()) return text;
-  if (one.source_vocabulary().content_hash() != other.source_vocabulary().content_hash())
-    return "another source vocabulary";
-  if (one.target_vocabulary().content_hash() != other.target_vocabulary().content_hash())
-    return "another target vocabulary";
-  const auto alike = [](const ParameterEntry& a, const ParameterEntry& b) {
-    return a.name == b.name && a.shape == b.shape && a.offset == b.offset;
-  };
-  const auto &a = one.parameters().entries(), &b = other.parameters().entries();
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), alike) ? "" : "other parameters";
-}
-
 /// The average of the checkpoints of these paths, that `load` loads by their numbers.
 Checkpoint mean_of(const std::vector<fs::path>& paths, FunctionRef<Checkpoint(std::size_t)> load) {
   Checkpoint result = load(paths.size() - 1);
@@ -49,7 +29,7 @@ Checkpoint mean_of(const std::vector<fs::path>& paths, FunctionRef<Checkpoint(st
   double count = 1;
   for (std::size_t path = 0; path + 1 < paths.size(); ++path) {
     const Checkpoint other = load(path);
-    if (const std::string text = difference(*result.model, *other.model); !text.empty()) {
+    if (const std::string text = model_difference(*result.model, *other.model); !text.empty()) {
       throw CheckpointError(fmt::format("{}: cannot be averaged with {}, it has {}; average checkpoints of one model",
                                         paths[path].string(), paths.back().string(), text));
     }
@@ -95,7 +75,7 @@ auto of_step(const fs::path& path, Index step, Load load) {
       if (is_there(path)) throw;
       throw MovedOn(
           fmt::format("{}: is gone, though the run keeps it; if weft train is at work there, try again in a "
-                      "moment",
+                      "moment, else average those that are there",
                       path.string()));
     }
   }();
@@ -149,6 +129,25 @@ ChosenValidations choose_validations(const fs::path& run, bool best, Index count
 }
 
 }  // namespace
+
+std::string model_difference(TranslationModel& one, TranslationModel& other) {
+  std::string text;
+  for (const std::string& changed : config_differences(one.config(), other.config())) {
+    const bool counts = changed.starts_with("model.") || changed.starts_with("data.tokenizer:") ||
+                        changed.starts_with("data.lowercase:");
+    if (counts) text += (text.empty() ? "" : ", ") + changed;
+  }
+  if (!text.empty()) return text;
+  if (one.source_vocabulary().content_hash() != other.source_vocabulary().content_hash())
+    return "another source vocabulary";
+  if (one.target_vocabulary().content_hash() != other.target_vocabulary().content_hash())
+    return "another target vocabulary";
+  const auto alike = [](const ParameterEntry& a, const ParameterEntry& b) {
+    return a.name == b.name && a.shape == b.shape && a.offset == b.offset;
+  };
+  const auto &a = one.parameters().entries(), &b = other.parameters().entries();
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), alike) ? "" : "other parameters";
+}
 
 Checkpoint average_checkpoints(const std::vector<fs::path>& paths, const Registry& registry) {
   return mean_of(paths, [&](std::size_t i) { return load_checkpoint(paths[i], registry); });

@@ -3,11 +3,16 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "weft/train/checkpoint.h"
 
 namespace weft {
+
+/// What parts two models so that they have no mean: shape, the way to cut text, vocabularies, parameters; empty for models
+/// that are alike.
+std::string model_difference(TranslationModel& one, TranslationModel& other);
 
 /// The average of the checkpoints, at least one; its configuration, vocabularies and history are those of the last. Throws
 /// CheckpointError if one cannot be read, or if they are not of one model and one way to cut text.

@@ -22,7 +22,6 @@
 #include "weft/core/temporary.h"
 #include "weft/core/threads.h"
 #include "weft/train/commands.h"
-#include "weft/train/output_file.h"
 #include "weft/train/stop_signal.h"
 #include "weft/train/text_format.h"
 
@@ -72,7 +71,6 @@ int dispatch(const std::vector<std::string>& words, const Registry& registry) {
       print(format_help(command.help));
       return 0;
     }
-    require_not_printed_to(arguments.positional());
     return command.run(arguments, registry);
   }
   throw ConfigError(fmt::format("\"{}\" is not a verb{}; see weft --help", words[0], suggestion(words[0], verbs)));

@@ -60,12 +60,18 @@ int average(const Arguments& arguments, const Registry& registry) {
     arguments.refuse(fmt::format("{} is not an average that could be made anew; name another file", output.string()));
   }
   require_not_protected(output, output.string());
+  if (is_old &&
+      !model_difference(*load_checkpoint(output, registry).model, *load_checkpoint(paths.back(), registry).model)
+           .empty()) {
+    arguments.refuse(fmt::format("{} is a checkpoint of another model; name another file", output.string()));
+  }
   const auto names = [&paths] {
     std::vector<std::string> all;
     for (const fs::path& path : paths) all.push_back(path.string());
     return all;
   };
   require_not_printed_to(names());
+  if (of_run) require_not_printed_to(files_of_run(arguments.text("run")));
   Checkpoint result;
   if (of_run) {  // which may have gone on since
     RunAverage average = average_run(arguments.text("run"), best, count, registry);
@@ -73,9 +79,6 @@ int average(const Arguments& arguments, const Registry& registry) {
     paths = std::move(average.paths);
   } else {
     result = average_checkpoints(paths, registry);
-  }
-  if (is_old && config_json(load_checkpoint(output, registry).model->config()) != config_json(result.model->config())) {
-    arguments.refuse(fmt::format("{} is a checkpoint of another model; name another file", output.string()));
   }
   save_checkpoint(output, *result.model, result.state, nullptr);
   print(show_controls(fmt::format("{}: the average of {}", output.string(), fmt::join(names(), ", "))) + "\n");

@@ -157,6 +157,7 @@ int bench(const Arguments& arguments, const Registry& registry) {
   if (arguments.has("lengths")) overrides.push_back("bench.lengths=" + arguments.text("lengths"));
   const Config config = load_config(words[1], overrides);
   use_threads(arguments, config.training.threads);
+  require_not_printed_to({words[1]});
   for (const char* file : {"work.json", "decode.json"}) {
     if (arguments.has("export") && is_same_file(std::filesystem::path(arguments.text("export")) / file, words[1])) {
       throw ConfigError(fmt::format("bench: {} would be replaced; choose another folder with --export", words[1]));

@@ -12,6 +12,7 @@
 #include "weft/train/commands.h"
 #include "weft/train/config.h"
 #include "weft/train/layer_timing.h"
+#include "weft/train/output_file.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
@@ -170,6 +171,7 @@ int check(const Arguments& arguments, const Registry& registry) {
   const std::vector<std::string> overrides = arguments.all("set");
   const bool configured = words.size() == 3 || !overrides.empty();
   Config config;
+  if (words.size() == 3) require_not_printed_to({words[2]});
   if (configured) {
     config = words.size() == 3 ? load_config(words[2], overrides) : parse_config("{}", "--set", overrides);
     check_options(config.model, registry);

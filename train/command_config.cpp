@@ -1,6 +1,7 @@
 // weft config: configurations as Weft understands them.
 #include "weft/train/commands.h"
 #include "weft/train/config.h"
+#include "weft/train/output_file.h"
 
 namespace weft {
 namespace {
@@ -12,6 +13,7 @@ int config(const Arguments& arguments, const Registry& registry) {
     print(config_docs());
     return 0;
   }
+  require_not_printed_to({words[1]});
   const Config shown = load_config(words[1], arguments.all("set"));
   check_options(shown.model, registry);
   print(config_json(shown));

@@ -58,7 +58,8 @@ void require_replaceable(const std::vector<std::pair<std::string, ParallelText>>
       if (fs::is_directory(file, error)) {
         throw ConfigError(fmt::format("{}: is a folder; name another one with --output", file.string()));
       }
-      if (is_there(file)) require_not_protected(file, file.string());
+      const bool any = fs::symlink_status(file, error).type() != fs::file_type::not_found;  // a link to nothing too
+      if (any) require_not_protected(file, file.string());
     }
   }
 }

@@ -6,6 +6,7 @@
 #include "weft/data/subword_model.h"
 #include "weft/train/checkpoint.h"
 #include "weft/train/commands.h"
+#include "weft/train/output_file.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
@@ -75,6 +76,7 @@ std::string to_text(TranslationModel& model, const TrainingState& state) {
 }
 
 int inspect(const Arguments& arguments, const Registry& registry) {
+  require_not_printed_to(arguments.positional());
   const Checkpoint checkpoint = load_checkpoint(arguments.only_positional(), registry, Numbers::kAny);
   print(arguments.has("json") ? to_json(*checkpoint.model, checkpoint.state).dump(2) + "\n"
                               : to_text(*checkpoint.model, checkpoint.state));

@@ -98,11 +98,15 @@ int train(const Arguments& arguments, const Registry& registry) {
   require_training_data(config);
   check_options(config.model, registry);
   use_threads(arguments, config.training.threads);
-  require_not_printed_to(all_files(config.data));
   Progress progress(stdout, arguments.has("quiet"), config.training.log_every);
 
   const fs::path folder = arguments.text("run", (fs::path("runs") / config_file.stem()).string());
   const fs::path last = folder / "last.safetensors";
+  std::vector<std::string> inputs = files_of_run(folder);
+  for (const std::string& file : all_files(config.data)) inputs.push_back(file);
+  inputs.push_back(config_file.string());
+  if (!config.training.warm_start.empty()) inputs.push_back(config.training.warm_start);
+  require_not_printed_to(inputs);
   Checkpoint checkpoint;
   // Held before anything is read: another process may be about to replace it.
   std::optional<FolderLock> lock;
@@ -180,8 +184,8 @@ int train(const Arguments& arguments, const Registry& registry) {
   require_files_unchanged(config.data, checkpoint.state.file_hashes);
 
   if (!config.training.memory.empty() && !resumes) {
-    config.training.batch_tokens = batch_tokens_within(
-        model, train.corpus, valid.corpus, parse_bytes(config.training.memory).value(), valid_lines.target);
+    config.training.batch_tokens = batch_tokens_within(model, train.corpus, valid.corpus,
+                                                       parse_bytes(config.training.memory).value(), valid_lines.target);
     model.set_training(config.training);
     choices.push_back(fmt::format("memory budget    {}: training.batch_tokens {}", config.training.memory,
                                   config.training.batch_tokens));

@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kNameBegin = "step-", kNameEnd = ".safetensors";
 
-/// The step that a file name stands for, whatever follows the ending; nothing for other files.
+}  // namespace
+
 std::optional<Index> step_of(std::string_view name) {
   if (!name.starts_with(kNameBegin)) return std::nullopt;
   Index step = 0;
@@ -37,8 +38,6 @@ std::optional<Index> step_of(std::string_view name) {
     return std::nullopt;
   return step;
 }
-
-}  // namespace
 
 fs::path step_checkpoint(const fs::path& folder, Index step) {
   return folder / fmt::format("{}{}{}", kNameBegin, step, kNameEnd);

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 
 #include "weft/train/config.h"
 #include "weft/train/run_log.h"
@@ -13,6 +15,9 @@ namespace weft {
 
 /// The path of a validation's checkpoint.
 std::filesystem::path step_checkpoint(const std::filesystem::path& folder, Index step);
+
+/// The step of which a file name says that it is a checkpoint of, whatever follows the ending; nothing for other files.
+std::optional<Index> step_of(std::string_view name);
 
 /// The validations whose checkpoints are kept: the best training.keep_best, if that is more than the one that
 /// best.safetensors holds, and the last training.keep_last.

@@ -22,6 +22,7 @@
 #include "weft/core/file_calls.h"
 #include "weft/core/folder.h"
 #include "weft/core/safetensors.h"
+#include "weft/core/temporary.h"
 #include "weft/train/config_reader.h"
 #include "weft/train/divergence.h"
 #include "weft/train/kept_checkpoints.h"
@@ -105,6 +106,22 @@ bool leads_through(fs::path path, const fs::path& entry) {
   return false;
 }
 
+/// What a run keeps in its folder beside step checkpoints, `best` before `last`.
+constexpr const char* kNames[] = {"best.safetensors", kRollbackFile, "last.safetensors",
+                                  "log.jsonl",        kSpentFile,    "config.json"};
+
+/// Whether it is the name of what a run keeps in its folder.
+bool is_of_run(const std::string& name) {
+  return is_run_checkpoint(name) || std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+/// Whether a process was killed while it saved `last`.
+bool was_saving_last(const fs::path& folder) {
+  const std::vector<std::string> names = names_in(folder);
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return file_of_temporary(name) == "last.safetensors"; });
+}
+
 /// Whether flock failed as the file system has no such locks, which is no reason not to train.
 bool has_no_locks(int error) {
   return error == EOPNOTSUPP || error == ENOSYS || error == EINVAL || error == ENOLCK || error == EBADF;
@@ -124,15 +141,11 @@ void make_run_folder(const fs::path& folder) {
 
 void clean_run_folder(const fs::path& folder, const std::set<Index>& kept, bool fresh, const fs::path& config_file) {
   // `best` before `last`: a process killed in between leaves a run that can go on, and not another run's best checkpoint.
-  constexpr const char* kNames[] = {"best.safetensors", kRollbackFile, "last.safetensors",
-                                    "log.jsonl",        kSpentFile,    "config.json"};
   if (fresh) {  // what cannot be removed is seen before anything is
     for (const std::string& name : names_in(folder)) {
       const fs::path path = folder / name;
       std::error_code ignored;
-      const bool goes =
-          is_run_checkpoint(name) || std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
-      if (!goes || !fs::is_directory(fs::symlink_status(path, ignored))) continue;
+      if (!is_of_run(name) || !fs::is_directory(fs::symlink_status(path, ignored))) continue;
       throw Error(fmt::format("{}: is a folder, which --fresh does not remove; move it away", path.string()));
     }
   }
@@ -146,10 +159,18 @@ void clean_run_folder(const fs::path& folder, const std::set<Index>& kept, bool 
   }
 }
 
+std::vector<std::string> files_of_run(const fs::path& folder) {
+  std::vector<std::string> files;
+  for (const std::string& name : names_in(folder)) {
+    if (is_of_run(name)) files.push_back((folder / name).string());
+  }
+  return files;
+}
+
 bool is_run_checkpoint(const fs::path& path) {
   const std::string name = path.filename().string();
-  return path.extension() == ".safetensors" && (name == "last.safetensors" || name == "best.safetensors" ||
-                                                name == kRollbackFile || name.starts_with("step-"));
+  return path.extension() == ".safetensors" &&
+         (name == "last.safetensors" || name == "best.safetensors" || name == kRollbackFile || step_of(name));
 }
 
 bool is_whole(const fs::path& checkpoint) {
@@ -203,8 +224,9 @@ void require_no_results(const fs::path& folder, const Config& config, const Regi
     if (!is_run_checkpoint(path)) continue;
     if (is_whole(path)) {
       const Checkpoint found = load_checkpoint(path, registry);
-      // A run that is over has ended with it, as far as it tells: only one that is not can be a kill's leftover.
-      if (found.state.validations.size() <= 1 && !training_end(found.state, found.model->config().training)) {
+      // The result of a run that is over is a kill's leftover only if `last` was being saved beside it.
+      if (found.state.validations.size() <= 1 &&
+          (!training_end(found.state, found.model->config().training) || was_saving_last(folder))) {
         require_same_config(found.model->config(), config, folder.string());
         require_same_files(config.data, found.state.file_hashes, folder.string());
         continue;

@@ -42,6 +42,9 @@ class FolderLock {
 /// Whether a path has the name of a checkpoint that runs write: last, best or one of a step.
 bool is_run_checkpoint(const std::filesystem::path& path);
 
+/// The files in a folder that have the names of what a run keeps there.
+std::vector<std::string> files_of_run(const std::filesystem::path& folder);
+
 /// Whether a checkpoint is there and undamaged. Throws Error if that cannot be found out, as the file cannot be read.
 bool is_whole(const std::filesystem::path& checkpoint);
 

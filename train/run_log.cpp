@@ -20,6 +20,7 @@
 #include "weft/core/folder.h"
 #include "weft/core/safetensors_header.h"
 #include "weft/train/json_text.h"
+#include "weft/train/output_file.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
@@ -175,6 +176,7 @@ bool is_run_log(const std::string& path) {
 }
 
 RunLog::RunLog(std::string path, Index resume_step, Index rollbacks) : path_(std::move(path)) {
+  if (is_there(path_)) require_not_protected(path_, path_);
   if (resume_step > 0 || rollbacks > 0) {
     keep_until(resume_step, rollbacks);
   } else {

@@ -265,6 +265,8 @@ bool Trainer::advance(const volatile int& stop) {
   if (state_.step < config().steps && time_is_up(validates)) validates = state_.out_of_time = true;
   began = now();
   if (validates) validate();
+  // One that took longer than was expected may have left no time for another.
+  if (validates && state_.step < config().steps && time_is_up(false)) state_.out_of_time = true;
   const bool saves = validates || (config().save_every > 0 && state_.step % config().save_every == 0);
   const bool stops = stop != 0;  // read once: what comes later is for the next update
   if (saves) save_last(true);
