@@ -22,7 +22,9 @@ void add_training(ConfigTable& table) {
       "Memory that the process may take at its peak in training, such as `2GiB` or `800MB`. The largest `batch_tokens` "
       "that stays within it is then chosen at the start, by measuring an update's tensors and adding what the process "
       "takes besides, and stands in the place of `batch_tokens` in the run's `config.json` and checkpoints. The peak "
-      "comes out at some 80 to 100 % of it; making a vocabulary is not counted. Empty for no limit.");
+      "comes out at some 80 to 100 % of it; making a vocabulary is not counted, and the program with 32 MiB, so that "
+      "less than about 35 MiB never is enough. "
+      "Empty for no limit.");
   key("accumulate", &S::accumulate, {.at_least = 1, .at_most = 10000}, "Batches whose gradients make one update.");
   key("label_smoothing", &S::label_smoothing, {.at_least = 0, .below = 1},
       "Probability that the loss spreads over the whole vocabulary.");

@@ -62,8 +62,8 @@ std::vector<BatchSize> training_batches(const TranslationModel& model, const Cor
 /// More than any machine has, in bytes.
 inline constexpr double kAnyRoom = 1e18;
 
-/// That of these sizes, of which there is at least one, whose update takes most, by an eighth of each, or less of it as
-/// forecast_update() says. The model's gradients are forgotten.
+/// That of these sizes, of which there is at least one, whose update takes most, by forecast_update() of each. The model's
+/// gradients are forgotten.
 BatchSize largest_batch(TranslationModel& model, TrainingStep& step, const std::vector<BatchSize>& sizes,
                         double room = kAnyRoom);
 

@@ -73,18 +73,10 @@ MemoryLine line_of_batch(const BatchSize& size, double room, FunctionRef<double(
 
 BatchSize largest_of(const std::vector<BatchSize>& sizes, double room, FunctionRef<double(const BatchSize&)> peak) {
   if (sizes.size() == 1) return sizes.front();
-  constexpr Index kEighth = 8;
   BatchSize largest;
   double most = -1;
   for (const BatchSize& size : sizes) {
-    const auto part = [&](Index divisor) { return divided(size, divisor); };
-    double bytes = 0;
-    Index rows = 0;  // of the last part that was measured: the line is not quite through its point
-    const MemoryLine line = line_of(part, kEighth, room, [&](const BatchSize& some) {
-      rows = some.rows();
-      return bytes = peak(some);
-    });
-    if (rows < part(kEighth).rows() || std::isinf(bytes)) bytes = line.at(part(kEighth).rows());
+    const double bytes = line_of_batch(size, room, peak).at(size.rows());
     if (bytes > most) largest = size;
     most = std::max(most, bytes);
   }

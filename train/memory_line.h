@@ -31,8 +31,8 @@ MemoryLine line_of(FunctionRef<BatchSize(Index divisor)> part, Index last, doubl
 /// What a batch of that size takes: line_of() an eighth and a quarter of it.
 MemoryLine line_of_batch(const BatchSize& size, double room, FunctionRef<double(const BatchSize&)> peak);
 
-/// That of these sizes, of which there is at least one, whose eighth takes most, where it fits; else by the line_of() what
-/// was tried.
+/// That of these sizes, of which there is at least one, which takes most by its line_of_batch(). By an eighth alone what has
+/// the same size for any batch, as the logits of a part of its rows have, would count eightfold.
 BatchSize largest_of(const std::vector<BatchSize>& sizes, double room, FunctionRef<double(const BatchSize&)> peak);
 
 }  // namespace weft
