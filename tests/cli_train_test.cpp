@@ -157,14 +157,15 @@ TEST_CASE("--fresh removes the best checkpoint before the last, so that no other
   CHECK(fs::exists("half/log.jsonl"));
 }
 
-TEST_CASE("--fresh sees a folder in the place of a file before it removes anything") {
-  workplace();
-  for (const std::string name : {"last.safetensors", "log.jsonl", "step-20.safetensors"}) {
+TEST_CASE("a folder in the place of a run's file is seen before anything is removed, with --fresh too") {
+  const Words words = copy_run("taken");
+  for (const std::string name : {"last.safetensors", "log.jsonl", "step-20.safetensors", "spent_seconds.txt"}) {
     fs::create_directories("taken/" + name + "/in the way");
     put("taken/best.safetensors", "of the earlier run");
     put("taken/step-10.safetensors", "of the earlier run");
-    CHECK_THROWS_SAYING(weft::clean_run_folder("taken", {}, true),
-                        name + ": is a folder, which --fresh does not remove", weft::Error);
+    for (const Words& more : {Words{}, Words{"--fresh"}, Words{"--minutes", "1"}}) {
+      check_refused(words + more, {"taken/" + name + ": is a folder in the place of a run's file; move it away"});
+    }
     CHECK(fs::exists("taken/best.safetensors"));
     CHECK(fs::exists("taken/step-10.safetensors"));
     fs::remove_all("taken");

@@ -90,6 +90,11 @@ TEST_CASE("keeping a text removes what killed processes left of other caches, an
   for (const auto& name : left) CHECK_MESSAGE(!std::filesystem::exists(folder / name), name);
   for (const auto& name : kept) CHECK_MESSAGE(bytes_of(folder / name) == name, name);
   put(folder / "a.corpus", "no cache");
+  std::filesystem::create_directory_symlink(folder / ".", folder / "cache");  // of several runs
+  text.cache = folder / "cache" / (key + ".corpus");
+  keep_training_text(text, true);
+  CHECK(std::filesystem::exists(folder / kept[0]));
+  text.cache = folder / (key + ".corpus");
   keep_training_text(text, true);
   CHECK(load_corpus(text.cache, 7).corpus.has_value());
   CHECK_FALSE(std::filesystem::exists(folder / kept[0]));

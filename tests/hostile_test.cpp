@@ -156,6 +156,10 @@ TEST_CASE("a checkpoint whose configuration claims more than its tensors is refu
 
   change(folder / "a", folder / "b", "weft.source_vocabulary", std::string(1 << 20, '['));
   CHECK(contains(load_error(folder / "b"), "weft.source_vocabulary: its metadata are not those of a checkpoint"));
+  std::string tokens = "[";  // each takes many times its length
+  for (int i = 0; i < 100'000; ++i) tokens += "\"\",";
+  change(folder / "a", folder / "b", "weft.source_vocabulary", tokens + "\"\"]");
+  CHECK(contains(load_error(folder / "b"), "not a list of tokens, each with a row of a tensor"));
   change(folder / "a", folder / "b", "weft.training", std::string(1 << 20, '['));
   CHECK(contains(load_error(folder / "b"), "weft.training is nested too deeply"));
   for (const std::string value : {"0,", "[],", "{},"}) {  // each takes many times its length

@@ -191,7 +191,7 @@ TEST_CASE("a run whose folder is replaced while it writes its task's text or its
   begin_run(words, "late", 3);
   fs::rename("late", "late before");
   const auto check_held_back = [&](const Words& more, const std::string& file) {
-    fs::create_directories("late/data");
+    fs::create_directories("late/data.new");
     std::map<std::string, std::string> before;
     const Outcome outcome = run_held_back(options + more, "late/" + file, [&] {
       fs::rename("late", "late moved");
@@ -209,10 +209,10 @@ TEST_CASE("a run whose folder is replaced while it writes its task's text or its
     fs::remove_all("late");
     fs::remove_all("late moved");
   };
-  check_held_back({}, "data/test.trg");
+  check_held_back({}, "data.new/test.trg");
   fs::create_directory("late");
   put("late/last.safetensors", "of an earlier run");
-  check_held_back({"--fresh"}, "data/test.trg");
+  check_held_back({"--fresh"}, "data.new/test.trg");
   fs::rename("late before", "late");
   check_held_back({}, "log.jsonl");
 }
@@ -259,11 +259,59 @@ TEST_CASE("--fresh does not remove the checkpoint that it is to begin from, by w
 TEST_CASE("--fresh that cannot write the text of its task costs no earlier run") {
   const Words words = copy_run("blocked") + Words{"--set", "training.steps=20"};
   REQUIRE(run_weft(words).code == 0);
+  const auto check_blocked = [&](const std::string& problem) {
+    const auto before = files_of("blocked");
+    check_refused(words + Words{"--fresh"}, {problem});
+    CHECK((files_of("blocked") == before));
+  };
+  fs::remove("blocked/data/train.src");
+  fs::create_directory("blocked/data/train.src");
+  check_blocked("blocked/data/train.src: is a folder, in the place of the task's text; move it away");
   fs::remove_all("blocked/data");
   put("blocked/data", "mine");
-  const auto before = files_of("blocked");
-  check_refused(words + Words{"--fresh"}, {"blocked/data: cannot make the directory"});
-  CHECK((files_of("blocked") == before));
+  check_blocked("blocked/data: is no folder, but the run writes its task's text into its own folder");
+  // Nor does it write through a link.
+  fs::remove("blocked/data");
+  fs::create_directory("texts of mine");
+  put("texts of mine/train.src", "mine\n");
+  fs::create_directory_symlink("../texts of mine", "blocked/data");
+  check_blocked("blocked/data: is a link, but");
+  fs::rename("blocked/data", "blocked/data.new");
+  check_blocked("blocked/data.new: is a link, but");
+  CHECK(bytes_of("texts of mine/train.src") == "mine\n");
+}
+
+TEST_CASE("--fresh leaves the text of the earlier run until its own is written") {
+  const Words words = copy_run("rewritten") + Words{"--set", "training.steps=20"};
+  REQUIRE(run_weft(words).code == 0);
+  const auto before = files_of("rewritten");
+  fs::create_directory("rewritten/data.new");
+  put("rewritten/data.new/train.src", "what a process left that was killed");
+  std::map<std::string, std::string> meanwhile;
+  const Outcome outcome =
+      run_held_back({"--fresh", "--run", "rewritten", "--set", "data.pairs=150"}, "rewritten/data.new/test.trg", [&] {
+        meanwhile = files_of("rewritten");
+        std::erase_if(meanwhile, [](const auto& file) { return contains(file.first, "data.new"); });
+      });
+  CHECK(outcome.code == 0);
+  CHECK((meanwhile == before));
+  CHECK(lines_of(bytes_of("rewritten/data/train.src")).size() == 150);
+  CHECK_FALSE(fs::exists("rewritten/data.new"));
+}
+
+TEST_CASE("a file of a run that is a link to another of it is not written through") {
+  const Words words = copy_run("knotted") + Words{"--set", "training.steps=100", "--set", "training.keep_last=2"};
+  REQUIRE(run_weft(words + Words{"--set", "training.steps=50"}).code == 0);
+  fs::remove("knotted/best.safetensors");
+  fs::create_symlink("step-50.safetensors", "knotted/best.safetensors");
+  const auto before = files_of("knotted");
+  check_refused(words, {"knotted/best.safetensors: is a link to step-50.safetensors, which would change with it"});
+  CHECK((files_of("knotted") == before));
+  CHECK(run_weft(words + Words{"--fresh"}).code == 0);
+  // One to a file elsewhere stays a link, as where checkpoints are kept on another disk.
+  fs::rename("knotted/best.safetensors", "best elsewhere.safetensors");
+  fs::create_symlink("../best elsewhere.safetensors", "knotted/best.safetensors");
+  CHECK(run_weft(words).code == 0);
 }
 
 TEST_CASE("a last checkpoint that training cannot go on from is refused before anything is removed") {

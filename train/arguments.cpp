@@ -74,14 +74,16 @@ Arguments::Arguments(const VerbHelp& help, const std::vector<std::string>& words
   } catch (const std::exception& error) {  // its classes differ between versions
     refuse(error.what());
   }
-  require_not_empty();
+  require_not_empty(help.options);
   if (!wants_help()) require_use();
 }
 
-/// An empty name would be the current folder to some, and nothing at all to others.
-void Arguments::require_not_empty() const {
-  for (const auto& [option, values] : values_) {
-    if (std::count(values.begin(), values.end(), "") > 0) refuse(fmt::format("--{} is empty; give its value", option));
+/// An empty name would be the current folder to some, and nothing at all to others. A text may be empty.
+void Arguments::require_not_empty(const std::vector<Option>& options) const {
+  for (const Option& option : options) {
+    const std::vector<std::string> values = all(option.name);
+    if (option.value == "TEXT" || std::count(values.begin(), values.end(), "") == 0) continue;
+    refuse(fmt::format("--{} is empty; give its value", option.name));
   }
   const auto empty = std::find(positional_.begin(), positional_.end(), "");
   if (empty == positional_.end()) return;

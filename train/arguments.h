@@ -52,7 +52,7 @@ class Arguments {
   double number(const std::string& option, double otherwise, double most) const;
 
  private:
-  void require_not_empty() const;
+  void require_not_empty(const std::vector<Option>& options) const;
   void require_use() const;
 
   std::string verb_;

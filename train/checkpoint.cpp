@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -67,8 +68,15 @@ SafetensorsFile open(const std::filesystem::path& path) {
 
 Vocabulary vocabulary(const SafetensorsFile& file, const std::string& key) {
   const std::string name = file.path().string() + ": " + key;
-  auto tokens = read_json_strings(metadata(file, key));
-  if (!tokens) throw CheckpointError(name + ": its metadata are not those of a checkpoint (not a list of tokens)");
+  Index rows = 0;  // the most of a tensor: an embedding has one for each token
+  for (const SafetensorsEntry& entry : file.entries()) {
+    if (!entry.shape.empty()) rows = std::max(rows, entry.shape.front());
+  }
+  auto tokens = read_json_strings(metadata(file, key), static_cast<std::size_t>(rows));
+  if (!tokens) {
+    throw CheckpointError(
+        name + ": its metadata are not those of a checkpoint (not a list of tokens, each with a row of a tensor)");
+  }
   try {
     return Vocabulary::from_tokens(std::move(*tokens), name);
   } catch (const DataError& error) {

@@ -111,7 +111,9 @@ int train(const Arguments& arguments, const Registry& registry) {
   // Held before anything is read: another process may be about to replace it.
   std::optional<FolderLock> lock;
   if (is_folder(folder)) lock.emplace(folder);
-  const bool resumes = lock && !arguments.has("fresh") && is_there(last);
+  const bool fresh = arguments.has("fresh");
+  require_files_of_run(folder, fresh);
+  const bool resumes = lock && !fresh && is_there(last);
   if (resumes) {
     checkpoint = load_checkpoint(last, registry);
     require_same_run(checkpoint.model->config(), config, folder, arguments);
@@ -136,7 +138,6 @@ int train(const Arguments& arguments, const Registry& registry) {
     checkpoint.state.file_hashes = run_file_hashes(config.data);  // before they are read
   }
 
-  const bool fresh = arguments.has("fresh");
   if (fresh) {
     require_not_removed(folder, config.training.warm_start);
   } else if (!resumes) {
@@ -217,6 +218,7 @@ int train(const Arguments& arguments, const Registry& registry) {
   make_run_folder(folder);
   if (!lock) {
     lock.emplace(folder);
+    require_files_of_run(folder, fresh);
     if (is_there(last)) {
       throw DataError(fmt::format("{}: another weft train began there meanwhile; the same command goes on from it",
                                   folder.string()));
@@ -227,9 +229,15 @@ int train(const Arguments& arguments, const Registry& registry) {
     }
   }
   if (!resumes) {
-    text.write_task(folder / "data");  // may fail, and then costs no earlier run
+    try {
+      text.stage_task(folder);  // may fail, and then costs no earlier run
+    } catch (const Error&) {
+      lock->require_held();  // which may be why
+      throw;
+    }
     lock->require_held();
     clean_run_folder(folder, {}, fresh, config_file);
+    text.place_task(folder);
     write_config(folder / "config.json", config, config_file, *lock, progress);
   }
   lock->require_held();

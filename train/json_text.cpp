@@ -11,13 +11,16 @@ namespace {
 /// Takes the parser's events; the first that does not belong to a list of texts ends the reading.
 class TextListReader : public nlohmann::json_sax<nlohmann::json> {
  public:
+  explicit TextListReader(std::size_t most) : most_(most) {}
+
   std::vector<std::string> texts;
 
   bool start_array(std::size_t) override { return !std::exchange(open_, true); }
   bool end_array() override { return true; }
   bool string(std::string& text) override {
-    if (open_) texts.push_back(std::move(text));
-    return open_;
+    if (!open_ || texts.size() == most_) return false;
+    texts.push_back(std::move(text));
+    return true;
   }
   bool null() override { return false; }
   bool boolean(bool) override { return false; }
@@ -31,6 +34,7 @@ class TextListReader : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
 
  private:
+  std::size_t most_;
   bool open_ = false;
 };
 
@@ -47,9 +51,9 @@ std::string json_strings(const std::vector<std::string>& texts) {
   return all += ']';
 }
 
-std::optional<std::vector<std::string>> read_json_strings(std::string_view json) {
+std::optional<std::vector<std::string>> read_json_strings(std::string_view json, std::size_t most) {
   const CLocale for_fractions;
-  TextListReader reader;
+  TextListReader reader(most);
   if (!nlohmann::json::sax_parse(json.begin(), json.end(), &reader)) return std::nullopt;
   return std::move(reader.texts);
 }

@@ -39,19 +39,23 @@ class RunText {
   /// for a file that can be read only once.
   ShortLines read_train(FunctionRef<void(const ParallelText& block)> take) const;
   /// Where pairs of the training text, counted from 0 as read_train hands them out, stand: "FILE:LINE", for two files that
-  /// of the source. Reads the files again, so that nothing need be kept for it; a toy task's are those that write_task
-  /// puts into `directory`. Throws DataError as read_train does, and for a pair that there is not.
-  std::vector<std::string> train_places(std::span<const Index> pairs, const std::filesystem::path& directory) const;
+  /// of the source. Reads the files again, so that nothing need be kept for it; a toy task's are those of the
+  /// folder `data` of a run. Throws DataError as read_train does, and for a pair that there is not.
+  std::vector<std::string> train_places(std::span<const Index> pairs, const std::filesystem::path& data) const;
   /// A number that stands for the pairs that are held out; 0 if none are.
   std::uint64_t held_out_hash() const;
   /// A number that changes when the files of the training text do, or their columns.
   std::uint64_t train_hash() const;
-  /// The files in `directory` that write_task would replace by what is different.
-  std::vector<std::string> other_task_files(const std::filesystem::path& directory) const;
-  /// Writes a toy task's text into `directory`; does nothing for files.
-  void write_task(const std::filesystem::path& directory) const;
+  /// The files in the folder `data` of a run that place_task would replace by what is different.
+  std::vector<std::string> other_task_files(const std::filesystem::path& data) const;
+  /// Writes a toy task's text into the folder `data.new` of a run, from where place_task() moves it to `data`: until then
+  /// the text of an earlier run is left alone. Both do nothing for files. Throws DataError if one of the two is a link or a
+  /// file, or if a folder is in the place of a text; Error if the text cannot be written.
+  void stage_task(const std::filesystem::path& run) const;
+  void place_task(const std::filesystem::path& run) const;
 
  private:
+  std::vector<std::string> task_files() const;
   Part part_of(std::size_t pair) const;
   ShortLines read_all(FunctionRef<void(const ParallelText&)> take) const;
 

@@ -139,16 +139,26 @@ void make_run_folder(const fs::path& folder) {
   }
 }
 
+void require_files_of_run(const fs::path& folder, bool fresh) {
+  for (const std::string& name : names_in(folder)) {
+    if (!is_of_run(name)) continue;
+    const fs::path path = folder / name;
+    std::error_code error;
+    const fs::file_type type = fs::symlink_status(path, error).type();
+    if (type == fs::file_type::directory) {
+      throw DataError(fmt::format("{}: is a folder in the place of a run's file; move it away", path.string()));
+    }
+    if (type != fs::file_type::symlink || fresh) continue;
+    const fs::path target = end_of_links(path);
+    if (!is_of_run(target.filename().string()) || !fs::equivalent(target.parent_path(), folder, error)) continue;
+    throw DataError(
+        fmt::format("{}: is a link to {}, which would change with it; remove the link, or copy the file to its place",
+                    path.string(), target.filename().string()));
+  }
+}
+
 void clean_run_folder(const fs::path& folder, const std::set<Index>& kept, bool fresh, const fs::path& config_file) {
   // `best` before `last`: a process killed in between leaves a run that can go on, and not another run's best checkpoint.
-  if (fresh) {  // what cannot be removed is seen before anything is
-    for (const std::string& name : names_in(folder)) {
-      const fs::path path = folder / name;
-      std::error_code ignored;
-      if (!is_of_run(name) || !fs::is_directory(fs::symlink_status(path, ignored))) continue;
-      throw Error(fmt::format("{}: is a folder, which --fresh does not remove; move it away", path.string()));
-    }
-  }
   remove_step_checkpoints(folder, kept);
   for (const char* name : kNames) {
     const fs::path path = folder / name;

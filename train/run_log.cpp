@@ -30,14 +30,15 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kEntryBegins = R"({"step":)";
 
-/// The complete lines of a log, one at a time; what follows the last one was cut short. None without a file.
+/// The lines of a log, one at a time. What follows the last line's end was cut short, unless it is whole JSON, as where an
+/// editor took that end away. None without a file.
 class LogLines {
  public:
   explicit LogLines(const std::string& path) : path_(path) {
     if (is_there(path)) file_.emplace(path);  // which refuses a pipe or a device, which may never end
   }
 
-  /// Reads the next line, with its end; false after the last. Throws DataError for one that no log has, for its length.
+  /// Reads the next line, with its end; false after the last, with what was cut short in `line`. Throws DataError for one that no log has, for its length.
   bool next(std::string& line) {
     line.clear();
     while (true) {
@@ -50,7 +51,11 @@ class LogLines {
       }
       if (end != part_.npos) return true;
       part_.resize(file_ ? static_cast<std::size_t>(std::min(kPartBytes, file_->size() - read_)) : 0);
-      if (part_.empty()) return false;
+      if (part_.empty()) {
+        if (line.empty() || !Json::accept(line)) return false;
+        line += '\n';
+        return true;
+      }
       file_->read_at(read_, std::as_writable_bytes(std::span(part_)));
       read_ += part_.size();
     }

@@ -112,7 +112,7 @@ void keep_training_text(const TrainingText& text, bool alone) {
   fs::create_directories(folder, error);  // a failure shows when the file is written
   remove_dead_temporaries(folder, [](std::string_view name) { return is_cache_name(name); });
   save_corpus(text.cache, text.key, text.encoded);
-  if (!alone) return;
+  if (!alone || fs::is_symlink(folder, error)) return;  // to a folder that other runs may share
   for (const std::string& name : names_in(folder)) {
     if (is_cache_name(name) && name != text.cache.filename()) fs::remove(folder / name, error);
   }
