@@ -226,7 +226,10 @@ TEST_CASE("a checkpoint that is missing, a folder, cut, altered or something els
   }
   fs::create_directory("damaged");
   put("damaged/last.safetensors", altered);
-  check_refused({"train", "tiny.json", "--run", "damaged"}, {"damaged/last.safetensors"});
+  const Words words{"train", "tiny.json", "--run", "damaged"};
+  check_refused(words, {"damaged/last.safetensors: is damaged", "; without it, begin the run anew with --fresh\n"});
+  fs::copy_file(trained(), "damaged/best.safetensors");
+  check_refused(words, {"with --fresh, or begin another with --from damaged/best.safetensors\n"});
   CHECK(bytes_of("damaged/last.safetensors") == altered);
 }
 

@@ -116,7 +116,15 @@ void TrainingSession::require_output_apart() const {
 
 /// Loads the run that is there, which must be of this configuration but for what may change between sessions.
 void TrainingSession::load_run() {
-  checkpoint_ = load_checkpoint(last_, registry_);
+  try {
+    checkpoint_ = load_checkpoint(last_, registry_);
+  } catch (const UnreadableError&) {
+    throw;
+  } catch (const CheckpointError& error) {
+    const fs::path best = folder_ / "best.safetensors";
+    const std::string from = is_whole(best) ? fmt::format(", or begin another with --from {}", shell_path(best)) : "";
+    throw CheckpointError(fmt::format("{}; without it, begin the run anew with --fresh{}", error.what(), from));
+  }
   const Config& before = checkpoint_.model->config();
   require_same_run(before, config_, folder_, arguments_);
   require_same_files(config_.data, checkpoint_.state.file_hashes, folder_.string());
