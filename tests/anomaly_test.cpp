@@ -392,5 +392,5 @@ TEST_CASE("places of training pairs are the lines of the user's files, whatever 
     CHECK_THROWS_SAYING(text.train_places(std::vector<Index>{1000}, ""), "has shrunk", DataError);
   }
   const RunText task(parse_config(R"({"data": {"task": "copy", "pairs": 20}})", "task").data);
-  CHECK(task.train_places(std::vector<Index>{4}, "run/data") == std::vector<std::string>{"run/data/train.src:5"});
+  CHECK(task.train_places(std::vector<Index>{4}, "run") == std::vector<std::string>{"run/data/train.src:5"});
 }

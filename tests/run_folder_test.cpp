@@ -63,7 +63,7 @@ TEST_CASE("--fresh that cannot write the text of its task costs no earlier run")
   };
   fs::remove("blocked/data/train.src");
   fs::create_directory("blocked/data/train.src");
-  check_blocked("blocked/data/train.src: is a folder, in the place of the task's text; move it away");
+  check_blocked("blocked/data/train.src: is a folder in the place of the task's text; move it away");
   fs::remove_all("blocked/data");
   put("blocked/data", "mine");
   check_blocked("blocked/data: is no folder, but the run writes its task's text into its own folder");
@@ -94,6 +94,13 @@ TEST_CASE("--fresh leaves the text of the earlier run until its own is written")
   CHECK((meanwhile == before));
   CHECK(lines_of(bytes_of("rewritten/data/train.src")).size() == 150);
   CHECK_FALSE(fs::exists("rewritten/data.new"));
+  // One that is killed meanwhile leaves nothing that the run keeps when it is taken up, but what is not of it.
+  fs::create_directory("rewritten/data.new");
+  for (const char* name : {"train.src", "valid.trg.123.tmp", "mine.txt"})
+    put(fs::path("rewritten/data.new") / name, "");
+  REQUIRE(run_weft(copy_run("rewritten") + Words{"--set", "data.pairs=150"}).code == 0);
+  CHECK(fs::exists("rewritten/data.new/mine.txt"));
+  CHECK(std::distance(fs::directory_iterator("rewritten/data.new"), {}) == 1);
 }
 
 TEST_CASE("a file of a run that is a link to another of it is not written through") {

@@ -1,19 +1,13 @@
 #include "weft/train/run_data.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <system_error>
 
 #include "weft/core/error.h"
-#include "weft/core/file.h"
-#include "weft/core/file_calls.h"
-#include "weft/core/folder.h"
 #include "weft/data/file_hash.h"
 #include "weft/data/subword_model.h"
 #include "weft/data/subword_trainer.h"
@@ -24,8 +18,6 @@ namespace weft {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char *kTaskFolder = "data", *kStagedFolder = "data.new";  // in the run folder
 
 void append(const ParallelText& block, ParallelText& text) {
   text.source.insert(text.source.end(), block.source.begin(), block.source.end());
@@ -166,7 +158,7 @@ Part RunText::part_of(std::size_t pair) const {
   throw DataError("the training text has grown while it was being read; let nothing else write to it");
 }
 
-std::vector<std::string> RunText::train_places(std::span<const Index> pairs, const fs::path& data) const {
+std::vector<std::string> RunText::train_places(std::span<const Index> pairs, const fs::path& run) const {
   std::vector<std::string> places(pairs.size());
   std::size_t found = 0;
   const auto name = [&](Index pair, const std::string& file, Index line) {
@@ -177,7 +169,7 @@ std::vector<std::string> RunText::train_places(std::span<const Index> pairs, con
     }
   };
   if (is_task()) {
-    for (const Index pair : pairs) name(pair, (data / "train.src").string(), pair + 1);
+    for (const Index pair : pairs) name(pair, (run / kTaskFolder / "train.src").string(), pair + 1);
     return places;
   }
   std::size_t read = 0;  // of all pairs, those held out too
@@ -214,69 +206,6 @@ std::uint64_t RunText::train_hash() const {
                     static_cast<std::uint64_t>(files.target_column));
   }
   return hash;
-}
-
-std::vector<std::string> RunText::other_task_files(const fs::path& data) const {
-  std::vector<std::string> others;
-  for (const auto& [split, text] : task_) {
-    for (const auto& [ending, lines] : {std::pair(".src", &text.source), std::pair(".trg", &text.target)}) {
-      const fs::path path = data / (split + ending);
-      if (!is_there(path)) continue;
-      const std::string expected = fmt::format("{}\n", fmt::join(*lines, "\n"));
-      if (!fs::is_regular_file(path) || read_file(path) != expected) others.push_back(path.filename().string());
-    }
-  }
-  return others;
-}
-
-std::vector<std::string> RunText::task_files() const {
-  std::vector<std::string> names;
-  for (const auto& [split, text] : task_) {
-    for (const char* ending : {".src", ".trg"}) names.push_back(split + ending);
-  }
-  return names;
-}
-
-void RunText::stage_task(const fs::path& run) const {
-  if (!is_task()) return;
-  const fs::path data = run / kTaskFolder, staged = run / kStagedFolder;
-  for (const fs::path& folder : {data, staged}) {
-    std::error_code ignored;
-    const fs::file_type type = fs::symlink_status(folder, ignored).type();
-    if (type == fs::file_type::not_found || type == fs::file_type::directory) continue;
-    throw DataError(fmt::format("{}: is {}, but the run writes its task's text into its own folder; move it away",
-                                folder.string(), type == fs::file_type::symlink ? "a link" : "no folder"));
-  }
-  for (const std::string& name : task_files()) {
-    std::error_code ignored;
-    if (fs::is_directory(fs::symlink_status(data / name, ignored))) {
-      throw DataError(
-          fmt::format("{}: is a folder, in the place of the task's text; move it away", (data / name).string()));
-    }
-    fs::remove(staged / name, ignored);  // of a process that was killed
-  }
-  write_toy(task_, staged);
-  std::error_code error;
-  fs::create_directory(data, error);
-  if (error || ::access(data.c_str(), W_OK | X_OK) != 0) {
-    throw DataError(
-        fmt::format("{}: cannot be written to ({})", data.string(), error ? error.message() : std::strerror(errno)));
-  }
-}
-
-void RunText::place_task(const fs::path& run) const {
-  if (!is_task()) return;
-  const fs::path data = run / kTaskFolder, staged = run / kStagedFolder;
-  for (const std::string& name : task_files()) {
-    const fs::path from = staged / name, to = data / name;
-    if (file_calls().rename(from.c_str(), to.c_str()) == 0) continue;
-    throw Error(fmt::format("{}: cannot be written: {}", to.string(), std::strerror(errno)));
-  }
-  for (const fs::path& folder : {data, staged}) {
-    for (const std::string& name : names_in(folder)) remove_leftovers(folder / name);
-  }
-  std::error_code ignored;
-  fs::remove(staged, ignored);  // unless the user has put something there
 }
 
 Vocabularies build_vocabularies(const DataConfig& config, TextBlocks train) {

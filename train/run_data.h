@@ -15,6 +15,7 @@
 #include "weft/data/parallel_text.h"
 #include "weft/data/vocabulary.h"
 #include "weft/train/config.h"
+#include "weft/train/task_text.h"
 #include "weft/train/translation_model.h"
 
 namespace weft {
@@ -33,34 +34,28 @@ class RunText {
   explicit RunText(const DataConfig& config);
 
   bool is_task() const { return !task_.empty(); }
+  /// The text of a toy task; none if the text is in files.
+  const TaskText& task() const { return task_; }
   /// "train", "valid", "test", or an extra test set of a toy task. Throws DataError if there is no such text.
   ParallelText split(const std::string& name) const;
   /// Hands out the training text in blocks, without the pairs that are held out. Throws DataError as read_blocks does, and
   /// for a file that can be read only once.
   ShortLines read_train(FunctionRef<void(const ParallelText& block)> take) const;
   /// Where pairs of the training text, counted from 0 as read_train hands them out, stand: "FILE:LINE", for two files that
-  /// of the source. Reads the files again, so that nothing need be kept for it; a toy task's are those of the
-  /// folder `data` of a run. Throws DataError as read_train does, and for a pair that there is not.
-  std::vector<std::string> train_places(std::span<const Index> pairs, const std::filesystem::path& data) const;
+  /// of the source. Reads the files again, so that nothing need be kept for it; a toy task's are the files of
+  /// a `run`. Throws DataError as read_train does, and for a pair that there is not.
+  std::vector<std::string> train_places(std::span<const Index> pairs, const std::filesystem::path& run) const;
   /// A number that stands for the pairs that are held out; 0 if none are.
   std::uint64_t held_out_hash() const;
   /// A number that changes when the files of the training text do, or their columns.
   std::uint64_t train_hash() const;
-  /// The files in the folder `data` of a run that place_task would replace by what is different.
-  std::vector<std::string> other_task_files(const std::filesystem::path& data) const;
-  /// Writes a toy task's text into the folder `data.new` of a run, from where place_task() moves it to `data`: until then
-  /// the text of an earlier run is left alone. Both do nothing for files. Throws DataError if one of the two is a link or a
-  /// file, or if a folder is in the place of a text; Error if the text cannot be written.
-  void stage_task(const std::filesystem::path& run) const;
-  void place_task(const std::filesystem::path& run) const;
 
  private:
-  std::vector<std::string> task_files() const;
   Part part_of(std::size_t pair) const;
   ShortLines read_all(FunctionRef<void(const ParallelText&)> take) const;
 
   const DataConfig config_;
-  std::vector<std::pair<std::string, ParallelText>> task_;  // none for files
+  TaskText task_;              // none for files
   std::vector<Part> parts_;    // of each pair of the training files; none if all are kTrain
   ParallelText valid_, test_;  // what is held out
 };

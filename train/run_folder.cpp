@@ -71,11 +71,11 @@ bool is_spent_file(const fs::path& path) {
 }
 
 /// Of these files of a toy task, those that the task of another configuration does not make either.
-std::vector<std::string> not_made_by(const DataConfig& config, const fs::path& folder,
+std::vector<std::string> not_made_by(const DataConfig& config, const fs::path& run,
                                      const std::vector<std::string>& names) {
   if (names.empty() || config.task.empty()) return names;
   const RunText text(config);
-  const std::vector<std::string> others = text.other_task_files(folder);
+  const std::vector<std::string> others = other_task_files(text.task(), run);
   const auto is_made = [&](const std::string& name) {
     try {
       (void)text.split(fs::path(name).stem().string());
@@ -258,15 +258,15 @@ void require_no_other_files(const fs::path& folder, const Config& config, const 
   if (config.training.minutes > 0 && is_there(folder / kSpentFile) && !is_spent_file(folder / kSpentFile)) {
     others.push_back(kSpentFile);
   }
-  std::vector<std::string> data = text.other_task_files(folder / "data");
+  std::vector<std::string> data = other_task_files(text.task(), folder);
   if (is_there(config_path) && !is_same_file(config_path, config_file)) {
     const std::optional<Config> found = written_config(config_path);
     // A run that ended before its first checkpoint may have had another configuration; its log tells that it was one.
     const bool of_a_run = found && (logged || run_differences(*found, config).empty());
     if (!of_a_run) others.push_back("config.json");
-    if (of_a_run) data = not_made_by(found->data, folder / "data", data);
+    if (of_a_run) data = not_made_by(found->data, folder, data);
   }
-  for (const std::string& name : data) others.push_back("data/" + name);
+  for (const std::string& name : data) others.push_back(fmt::format("{}/{}", kTaskFolder, name));
   if (others.empty()) return;
   throw DataError(
       fmt::format("{}: holds {}, which no run left there; use --fresh to replace it, or --run to choose another folder",

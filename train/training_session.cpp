@@ -140,6 +140,7 @@ void TrainingSession::load_run() {
 void TrainingSession::tidy_run() {
   lock_->require_held();
   clean_run_folder(folder_, kept_steps(checkpoint_.state.validations, config_.training), false);
+  remove_staged_task(folder_);
 }
 
 /// Leaves a run that is over as it would be if no process had been killed at its end.
@@ -267,14 +268,14 @@ void TrainingSession::take_folder() {
 /// Replaces what an earlier run left by the text and the configuration of the new one.
 void TrainingSession::begin_run() {
   try {
-    text_->stage_task(folder_);  // may fail, and then costs no earlier run
+    stage_task(text_->task(), folder_);  // may fail, and then costs no earlier run
   } catch (const Error&) {
     lock_->require_held();  // which may be why
     throw;
   }
   lock_->require_held();
   clean_run_folder(folder_, {}, fresh_, config_file_);
-  text_->place_task(folder_);
+  place_task(text_->task(), folder_);
   write_config(folder_ / "config.json", config_, config_file_, *lock_, progress_);
 }
 
@@ -284,12 +285,12 @@ int TrainingSession::train() {
   if (!resumes_) {
     for (const std::string& line : small_vocabulary_warnings(*checkpoint_.model)) progress_.line(line);
   }
-  Trainer trainer(*checkpoint_.model, checkpoint_.state,
-                  {std::move(training_.encoded.corpus), std::move(valid_.corpus), std::move(valid_lines_),
-                   std::move(train_in_epoch_),
-                   [this](std::span<const Index> pairs) { return text_->train_places(pairs, folder_ / "data"); },
-                   [this] { lock_->require_held(); }},
-                  folder_, progress_);
+  Trainer trainer(
+      *checkpoint_.model, checkpoint_.state,
+      {std::move(training_.encoded.corpus), std::move(valid_.corpus), std::move(valid_lines_),
+       std::move(train_in_epoch_), [this](std::span<const Index> pairs) { return text_->train_places(pairs, folder_); },
+       [this] { lock_->require_held(); }},
+      folder_, progress_);
   if (resumes_) tidy_run();
   print_beginning(trainer);
   if (config_.training.minutes > 0) {
