@@ -1,16 +1,32 @@
 #include "weft/nn/blocks.h"
 
+#include <typeinfo>
+
 namespace weft {
+namespace {
+
+/// Null for any other norm, also for one derived from LayerNorm, which may do something else.
+const LayerNorm* layer_norm_itself(const Layer& norm) {
+  return typeid(norm) == typeid(LayerNorm) ? static_cast<const LayerNorm*>(&norm) : nullptr;
+}
+
+}  // namespace
 
 AddNorm::AddNorm(Module& owner, std::string_view name, const LayerOptions& options)
     : norm_(options.registry->make_layer("norm", options.norm, owner, name, options)),
-      layer_norm_(dynamic_cast<const LayerNorm*>(norm_.get())),
+      layer_norm_(layer_norm_itself(*norm_)),
       dropout_(owner, std::string(name) + ".dropout", options.dropout),
       norm_first_(options.norm_first) {}
 
+Var AddNorm::norm(const Context& context, const Var& x, const Ragged& rows) const {
+  Context within = context;
+  within.random.seed ^= random_site("norm");  // a Dropout "dropout" of the norm has the name of dropout_, not its mask
+  return (*norm_)(within, x, rows);
+}
+
 Var AddNorm::add_and_norm(const Context& context, const Var& x, const Var& y, const Ragged& rows) const {
   if (layer_norm_ != nullptr) return layer_norm_->add(context, x, y, dropout_.mask(context));
-  return (*norm_)(context, residual(x, y, dropout_.mask(context)), rows);
+  return norm(context, residual(x, y, dropout_.mask(context)), rows);
 }
 
 EncoderLayer::EncoderLayer(Module& parent, std::string_view name, const LayerOptions& options)

@@ -9,6 +9,7 @@ namespace weft {
 
 /// "Add & Norm": the residual connection and norm around a sublayer. Post-norm, the paper's form, is
 /// norm(x + dropout(sublayer(x))); pre-norm is x + dropout(sublayer(norm(x))) (Xiong et al. 2020).
+/// The norm draws from a random stream of its own, so that no mask within it is that of `dropout`.
 class AddNorm {
  public:
   /// The norm is a member `name` of `owner`.
@@ -17,7 +18,7 @@ class AddNorm {
   /// `sublayer` is called once, as sublayer(Var) -> Var.
   template <class Sublayer>
   Var operator()(const Context& context, const Var& x, const Ragged& rows, Sublayer sublayer) const {
-    if (norm_first_) return residual(x, sublayer((*norm_)(context, x, rows)), dropout_.mask(context));
+    if (norm_first_) return residual(x, sublayer(norm(context, x, rows)), dropout_.mask(context));
     return add_and_norm(context, x, sublayer(x), rows);
   }
 
@@ -25,10 +26,11 @@ class AddNorm {
   bool incremental() const { return norm_->incremental(); }
 
  private:
+  Var norm(const Context& context, const Var& x, const Ragged& rows) const;
   Var add_and_norm(const Context& context, const Var& x, const Var& y, const Ragged& rows) const;
 
   std::unique_ptr<Layer> norm_;
-  const LayerNorm* layer_norm_;  // norm_ if it is that: then the sum and the norm are one operation
+  const LayerNorm* layer_norm_;  // norm_ if it is just that: then the sum and the norm are one operation
   Dropout dropout_;
   bool norm_first_;
 };

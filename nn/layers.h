@@ -64,7 +64,8 @@ class LayerNorm : public Layer {
   Parameter weight_, bias_;
 };
 
-/// A place that drops elements in training, with a mask of its own at each step.
+/// A place that drops elements in training, with a mask of its own at each step. The mask is that of its name: two of the
+/// same owner must be called differently. What a norm drops is apart from what is dropped around it (see AddNorm).
 class Dropout {
  public:
   Dropout(const Module& owner, std::string_view name, real probability);

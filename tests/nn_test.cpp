@@ -75,6 +75,49 @@ std::vector<real> value_of(ParameterSet& parameters, const std::string& name) {
   return {value.values().begin(), value.values().end()};
 }
 
+/// Half of what LayerNorm gives.
+struct HalfNorm : LayerNorm {
+  using LayerNorm::LayerNorm;
+  Var operator()(const Context& context, const Var& x, const Ragged& rows) const override {
+    return scale(LayerNorm::operator()(context, x, rows), real(0.5));
+  }
+};
+
+/// A norm that does nothing but drop, with a site called as that of AddNorm.
+struct DroppingNorm : Layer {
+  DroppingNorm(Module& parent, std::string_view name, const LayerOptions& options)
+      : Layer(parent, name), dropout_(*this, "dropout", options.dropout) {}
+  Var operator()(const Context& context, const Var& x, const Ragged&) const override { return dropout_(context, x); }
+  Dropout dropout_;
+};
+
+/// AddNorm, as in training, with a norm of the registry; dropout is 0.5.
+struct AddNormTrial {
+  AddNormTrial(std::string_view norm, bool norm_first) {
+    registry.add<HalfNorm>("norm", "half");
+    registry.add<DroppingNorm>("norm", "dropping");
+    options.d_model = 64, options.dropout = real(0.5), options.norm = norm, options.norm_first = norm_first;
+    options.registry = &registry;
+    context.training = true;
+  }
+  /// The elements for x and the result of a sublayer, each [4, 64]; the sublayer puts its input into `normed`.
+  std::vector<real> operator()(const Tensor& x, const Tensor& y) {
+    const AddNorm add_norm(root, "norm", options);
+    return values_of(add_norm(context, x, Ragged::of_lengths({4}), [&](const Var& input) {
+      normed = values_of(input);
+      return Var(y);
+    }));
+  }
+  static std::vector<real> values_of(const Var& x) { return {x.value().values().begin(), x.value().values().end()}; }
+
+  Registry registry = standard_layers();
+  LayerOptions options;
+  ParameterSet parameters;
+  Module root{parameters};
+  Context context;
+  std::vector<real> normed;
+};
+
 /// The text of the ConfigError that making a model ends in.
 std::string config_error(const TransformerOptions& options) {
   ParameterSet parameters;
@@ -264,4 +307,40 @@ TEST_CASE("a registry holds each name of a slot once, and only fitting layers") 
   CHECK_THROWS_AS(registry.add<FeedForward>("feed_backward", "default"), ConfigError);
   CHECK_THROWS_AS(registry.add<FeedForward>("cross_attention", "feed_forward"), ConfigError);
   CHECK_THROWS_AS(registry.add<MultiHeadCrossAttention>("self_attention", "cross"), ConfigError);
+}
+
+TEST_CASE("a norm derived from LayerNorm does what it says, in post-norm too") {
+  Tensor x({4, 64});
+  Random random(1);
+  for (real& value : x.values()) value = static_cast<real>(random.uniform());
+  for (const bool norm_first : {false, true}) {
+    AddNormTrial plain("layer_norm", norm_first), half("half", norm_first);
+    std::vector<real> expected = plain(x, x), result = half(x, x);
+    if (norm_first) expected = plain.normed, result = half.normed;
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      REQUIRE(result[i] == doctest::Approx(static_cast<double>(expected[i]) / 2).epsilon(1e-4));
+    }
+  }
+}
+
+TEST_CASE("a norm that drops shares no mask with the dropout around it, whose mask its name alone decides") {
+  const Tensor zeros = Tensor::zeros({4, 64}), ones = Tensor::full({4, 64}, 1);
+  for (const bool norm_first : {false, true}) {
+    AddNormTrial trial("dropping", norm_first);
+    const std::vector<real> own =
+        AddNormTrial::values_of(Dropout(trial.root, "norm.dropout", real(0.5))(trial.context, ones));
+    const std::vector<real> result = trial(norm_first ? ones : zeros, ones);
+    Index both = 0;  // elements that neither has dropped
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (norm_first) {
+        REQUIRE(result[i] == 1 + own[i]);
+        both += own[i] != 0 && trial.normed[i] != 0 ? 1 : 0;
+      } else {
+        REQUIRE((result[i] == 0 || own[i] != 0));
+        both += result[i] != 0 ? 1 : 0;
+      }
+    }
+    CHECK(both > 32);  // 64 of 256 are expected, 128 if the masks are one
+    CHECK(both < 96);
+  }
 }
