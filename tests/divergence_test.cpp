@@ -13,6 +13,7 @@
 #include "weft/core/file_calls.h"
 #include "weft/train/loss_watch.h"
 #include "weft/train/run_folder.h"
+#include "weft/train/run_texts.h"
 
 using namespace weft;
 namespace fs = std::filesystem;
@@ -246,6 +247,29 @@ TEST_CASE("a stop saves though the checkpoint to go back to was taken away") {
   CHECK(train_for(folder.path(), with_policy("rollback"), 2) == TrainingEnd::kStopped);
   CHECK(load_state(last).step == 2);
   CHECK(load_state(last).good_step == 2);
+}
+
+TEST_CASE("a stop that cannot look at the checkpoint to go back to saves nothing") {
+  const TemporaryFolder folder;
+  const fs::path last = folder / "last.safetensors";
+  const Faulty tangled(Fault::Kind::kResult, [&](std::uint64_t step, const Var&) {
+    if (step != 1 || !fs::remove(last)) return false;
+    fs::create_symlink("last.safetensors", last);  // which the system looks at in vain
+    return false;
+  });
+  CHECK_THROWS_SAYING(train_for(folder.path(), with_policy("rollback"), 2),
+                      "last.safetensors: cannot be looked at: Too many levels", Error);
+  CHECK(fs::is_symlink(last));
+}
+
+TEST_CASE("what was done about divergences is said of what was done alone") {
+  TrainingState state;
+  CHECK(repair_text(state).empty());
+  state.rollbacks = 1;
+  CHECK(repair_text(state) == "went back to a checkpoint 1 time; see log.jsonl");
+  state.skipped = 2;
+  CHECK(repair_text(state) ==
+        "2 updates left out for numbers that were not finite; went back to a checkpoint 1 time; see log.jsonl");
 }
 
 namespace {

@@ -37,10 +37,13 @@ std::string end_reason(TrainingEnd end, const TrainingState& state, const Traini
 }
 
 std::string repair_text(const TrainingState& state) {
-  if (state.skipped + state.rollbacks == 0) return "";
-  return fmt::format(
-      "numbers that were not finite: {} updates left out, went back to a checkpoint {} times; see log.jsonl",
-      state.skipped, state.rollbacks);
+  const auto counted = [](Index count, const char* thing) {
+    return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+  };
+  std::string text;
+  if (state.skipped > 0) text = counted(state.skipped, "update") + " left out for numbers that were not finite; ";
+  if (state.rollbacks > 0) text += "went back to a checkpoint " + counted(state.rollbacks, "time") + "; ";
+  return text.empty() ? "" : text + "see log.jsonl";
 }
 
 }  // namespace weft

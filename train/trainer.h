@@ -126,7 +126,8 @@ class Trainer {
   /// Goes back to the last checkpoint, or throws Error with the account.
   void roll_back(const DivergenceError& divergence);
   bool may_roll_back() const;
-  /// Keeps `last` as the checkpoint that a rollback leads to, though a newer one takes its place; false if it is gone.
+  /// Keeps `last` as the checkpoint that a rollback leads to, though a newer one takes its place; false if there is none.
+  /// Throws Error if that cannot be found out: a stop that kept none then would change what follows.
   bool keep_for_rollback();
   /// The checkpoint that a rollback leads to. Throws as TrainingData::require_folder.
   std::filesystem::path way_back() const;

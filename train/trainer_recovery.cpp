@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <system_error>
 #include <utility>
 
 #include "weft/core/clock.h"
 #include "weft/core/error.h"
+#include "weft/core/folder.h"
+#include "weft/core/out_of_memory.h"
 #include "weft/data/batch.h"
 #include "weft/train/kept_checkpoints.h"
 #include "weft/train/trainer.h"
@@ -25,8 +28,9 @@ constexpr std::size_t kShown = 3;  // sentences of a batch that a message names
 constexpr Index kMostPlaced =
     20;  // skipped updates whose sentences are looked up in the files, which reads these again
 
-/// The first bad number that a model of `parameters` makes of a text, as a line.
-std::string first_in_validation(TranslationModel& model, const Corpus& corpus, Index batch_tokens) {
+/// The first bad number that a model makes of a text, as a line. Throws OutOfMemory or std::bad_alloc if memory is out,
+/// which a tape takes that no forecast counts.
+std::string bad_number_in(TranslationModel& model, const Corpus& corpus, Index batch_tokens) {
   AnomalyDetector detector;
   Tape tape;
   tape.set_detector(&detector);
@@ -41,6 +45,18 @@ std::string first_in_validation(TranslationModel& model, const Corpus& corpus, I
     if (detector.found()) return describe(*detector.found(), model.parameters());
   }
   return "first bad number: none in a pass that keeps all results, as it rounds otherwise; the largest are at the edge";
+}
+
+/// The same, or that it could not be found: what is done about it must not hang on that.
+std::string first_in_validation(TranslationModel& model, const Corpus& corpus, Index batch_tokens) {
+  constexpr const char* kNotSought = "first bad number: not looked for, as memory is out";
+  try {
+    return bad_number_in(model, corpus, batch_tokens);
+  } catch (const OutOfMemory&) {
+    return kNotSought;
+  } catch (const std::bad_alloc&) {
+    return kNotSought;
+  }
 }
 
 }  // namespace
@@ -124,9 +140,13 @@ bool Trainer::may_roll_back() const {
 
 bool Trainer::keep_for_rollback() {
   const fs::path kept = folder_ / kRollbackFile;
+  if (!is_there(last_)) return false;
   std::error_code error;
   const fs::path file = fs::canonical(last_, error);
-  if (error) return false;
+  if (error) {
+    throw Error(fmt::format("{}: cannot be looked at: {}; check the path, the disk and the right to read it",
+                            last_.string(), error.message()));
+  }
   fs::remove(kept, error);
   fs::create_hard_link(file, kept, error);  // it is replaced and never written to
   if (error) copy_checkpoint(file, kept);   // a file system without links
