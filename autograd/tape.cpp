@@ -55,6 +55,7 @@ void Tape::backward(const Var& loss) {
   while (!records_.empty()) {
     const Record record = records_.back();
     records_.pop_back();
+    at_work_ = record.name;
     const Tensor gradient = std::move(at(record.output).tensor);  // leaves none behind
     try {
       if (gradient.defined()) record.run(record.closure, gradient, *this);
@@ -66,6 +67,7 @@ void Tape::backward(const Var& loss) {
     }
     record.destroy(record.closure);
   }
+  at_work_ = {};
   finished_ = true;
 }
 
@@ -98,6 +100,11 @@ Dst Tape::sink(Slot slot) {
 void Tape::give(Slot slot, const Tensor& gradient) {
   if (!slot) return;
   Gradient& target = at(slot);
+  if (!gradient.defined() || gradient.size() != target.shape.size()) {
+    throw ShapeError(fmt::format("[{}] its backward gives {} as gradient of an argument {}; the sizes must be equal",
+                                 at_work_, gradient.defined() ? to_string(gradient.shape()) : "nothing",
+                                 to_string(target.shape)));
+  }
   if (target.leaf == nullptr && !target.tensor.defined()) {
     target.tensor = gradient.reshaped(target.shape);
     if (detector_ != nullptr) written_.push_back(slot);
@@ -119,6 +126,7 @@ void Tape::clear() {
     records_.pop_back();
   }
   gradients_.clear();
+  at_work_ = {};
   chunk_ = 0;
   used_ = 0;
   finished_ = false;

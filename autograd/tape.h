@@ -122,7 +122,8 @@ class Tape {
   /// For use in a record's backward: where to write the gradient for `slot`. Empty if nobody wants it.
   Dst sink(Slot slot);
 
-  /// For use in a record's backward: passes `gradient` on to `slot` as it is, without a copy where possible.
+  /// For use in a record's backward: passes `gradient` on to `slot` as it is, without a copy where possible. Throws
+  /// ShapeError, with the name of the operation, unless it has as many elements as the variable of that slot.
   void give(Slot slot, const Tensor& gradient);
 
   /// The gradient of a variable() after backward(): zeros if none reached it. Throws ShapeError for any other Var.
@@ -178,6 +179,7 @@ class Tape {
   std::size_t used_ = 0;
   OpProfile* profile_ = nullptr;
   AnomalyDetector* detector_ = nullptr;
+  std::string_view at_work_;   // the name of the record that runs
   std::vector<Slot> written_;  // with a detector: the gradients that the record at work has written
   bool finished_ = false;      // backward has run: what comes next begins anew
 };

@@ -109,6 +109,27 @@ TEST_CASE("give reshapes, and a sink is written first and then added to") {
   tape.give(Slot(), of({1}));  // nobody wants it: no harm
 }
 
+TEST_CASE("a gradient of another size than its variable is refused by the operation's name, whoever gave one before") {
+  Leaf leaf = leaf_of({1, 2});
+  for (const bool to_leaf : {false, true}) {
+    for (const bool second : {false, true}) {
+      for (const Tensor& wrong : {Tensor::full({200000}, 1), of({1}), Tensor()}) {
+        CAPTURE(to_leaf);
+        CAPTURE(second);
+        Tape tape;
+        const Var x = to_leaf ? tape.watch(leaf) : tape.variable(of({1, 2}));
+        const Var bad =
+            tape.record("halve", of({1, 2}), [slot = x.slot(), wrong](const Tensor&, Tape& t) { t.give(slot, wrong); });
+        const Var y = second ? add(bad, scale(x, 2)) : bad;  // scale comes first on the way back
+        const std::string text = "[halve] its backward gives " +
+                                 (wrong.defined() ? to_string(wrong.shape()) : "nothing") +
+                                 " as gradient of an argument [2]; the sizes must be equal";
+        CHECK_THROWS_WITH_AS(tape.backward(sum(y)), text.c_str(), ShapeError);
+      }
+    }
+  }
+}
+
 TEST_CASE("backward frees activations as it retreats") {
   constexpr Index kBytes = 1 << 20;
   constexpr int kLayers = 16;
