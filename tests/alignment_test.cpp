@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "small_model.h"
 #include "throws.h"
 #include "tiny_run.h"
 #include "weft/core/error.h"
+#include "weft/nn/attention.h"
 #include "weft/train/translate.h"
 
 using namespace weft;
@@ -32,6 +34,26 @@ void add_to_bias(TranslationModel& model, TokenId token, real amount) {
     }
   }
 }
+
+/// Cross-attention that shows its weights as `bend` leaves them.
+struct BentAttention : CrossLayer {
+  BentAttention(Module& parent, std::string_view name, const LayerOptions& options)
+      : CrossLayer(parent, name), inner_(*this, "inner", options) {}
+  Var operator()(const Context& context, const Var& x, const Ragged& rows, const Var& memory,
+                 const Ragged& memory_rows) const override {
+    Context within = context;
+    AttentionRecord record;
+    if (context.attention != nullptr) within.attention = &record;
+    const Var result = inner_(within, x, rows, memory, memory_rows);
+    if (context.attention != nullptr) {
+      bend(record.back().second);
+      context.attention->emplace_back(name(), std::move(record.back().second));
+    }
+    return result;
+  }
+  MultiHeadCrossAttention inner_;
+  static inline std::function<void(std::vector<Tensor>&)> bend;
+};
 
 Batch batch_of(const std::vector<std::vector<TokenId>>& sources, const std::vector<std::vector<TokenId>>& targets) {
   Corpus corpus;
@@ -91,6 +113,33 @@ TEST_CASE("alignments are the mean over the heads of the last layer, and over mo
   // The same pairs one by one, which are never mixed.
   CHECK(pharaoh(align(one, batch_of({{9}}, {{6, 7, 8}}))[0]) == pharaoh(a[1]));
   CHECK(pharaoh(a[1]) == "0-0 0-1 0-2");
+}
+
+TEST_CASE("attention that a layer shows in other numbers or shapes than the sentences have is refused by its name") {
+  TransformerOptions options = small_options();
+  options.cross_attention = "bent";
+  Registry registry = standard_layers();
+  registry.add<BentAttention>("cross_attention", "bent");
+  ParameterSet parameters;
+  const Transformer model(parameters, options, registry);
+  const Transformer* const models[] = {&model};
+  const Batch batch = batch_of({{5, 6, 7, 8}, {9}}, {{4, 5}, {6, 7, 8}});
+  const auto refused = [&](std::function<void(std::vector<Tensor>&)> bend, const std::string& problem) {
+    BentAttention::bend = std::move(bend);
+    CHECK_THROWS_SAYING(align(models, batch), "cross_attention: shows " + problem, ShapeError);
+  };
+  refused([](auto& weights) { weights.pop_back(); },
+          "the attention of 1 sentences of 2; it must put one tensor for each");
+  refused([](auto& weights) { weights.clear(); }, "the attention of 0 sentences of 2;");
+  refused([](auto& weights) { weights.push_back(weights[0]); }, "the attention of 3 sentences of 2;");
+  refused([](auto& weights) { std::swap(weights[0], weights[1]); },
+          "[3, 4, 2] as the attention of a sentence; it must be [heads, 3, 5]");
+  refused([](auto& weights) { weights[1] = Tensor(); },
+          "nothing as the attention of a sentence; it must be [heads, 4, 2]");
+  refused([](auto& weights) { weights[1] = weights[1].row_range(0, 0); }, "[0, 4, 2] as the attention of a sentence");
+  refused([](auto& weights) { weights[1] = weights[1].reshaped({12, 2}); }, "[12, 2] as the attention of a sentence");
+  BentAttention::bend = [](auto& weights) { weights[1] = weights[1].row_range(0, 1); };  // other heads than in others
+  CHECK(align(models, batch).size() == 2);
 }
 
 TEST_CASE("JSON holds tokens and weights with </s>") {

@@ -10,6 +10,30 @@
 #include "weft/data/vocabulary.h"
 
 namespace weft {
+namespace {
+
+/// Throws ShapeError unless a layer has shown [heads, target rows, source rows] for each pair of the batch.
+void require_weights(const std::string& layer, const std::vector<Tensor>& weights, const Batch& batch) {
+  const Index pairs = batch.source_rows.sequences();
+  if (static_cast<Index>(weights.size()) != pairs) {
+    throw ShapeError(
+        fmt::format("{}: shows the attention of {} sentences of {}; it must put one tensor for each into "
+                    "Context::attention",
+                    layer, weights.size(), pairs));
+  }
+  for (Index pair = 0; pair < pairs; ++pair) {
+    const Tensor& shown = weights[static_cast<std::size_t>(pair)];
+    const Index target = batch.target_rows.length(pair), source = batch.source_rows.length(pair);
+    const Shape& shape = shown.shape();
+    if (shown.defined() && shape.rank() == 3 && shape[0] > 0 && shape[1] == target && shape[2] == source) continue;
+    throw ShapeError(
+        fmt::format("{}: shows {} as the attention of a sentence; it must be [heads, {}, {}], the rows of "
+                    "the target and of the source",
+                    layer, shown.defined() ? to_string(shape) : "nothing", target, source));
+  }
+}
+
+}  // namespace
 
 std::vector<Tensor> cross_attention_weights(const Transformer& model, const Batch& batch) {
   AttentionRecord record;
@@ -18,6 +42,7 @@ std::vector<Tensor> cross_attention_weights(const Transformer& model, const Batc
   const Var memory = model.encode(context, batch.source, batch.source_rows);
   model.decode(context, batch.decoder_input, batch.target_rows, memory, batch.source_rows);
   if (record.empty()) throw ConfigError("no layer of this model shows its cross-attention");
+  require_weights(record.back().first, record.back().second, batch);
   return std::move(record.back().second);
 }
 

@@ -21,7 +21,7 @@ struct Alignment {
 };
 
 /// The attention weights [heads, target rows, source rows] of each pair of a batch, in one model. Throws ConfigError if no
-/// layer of the model shows its cross-attention.
+/// layer of the model shows its cross-attention, and ShapeError if the one that does shows other shapes.
 std::vector<Tensor> cross_attention_weights(const Transformer& model, const Batch& batch);
 
 /// The alignments of the pairs of a batch; its `target` is not read. Throws as cross_attention_weights does.
