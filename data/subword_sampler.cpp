@@ -74,38 +74,39 @@ void SubwordSampler::sample(std::string_view text, double strength, Random& rand
 
 void SubwordSampler::sample_unigram(std::string_view text, double strength, Random& random,
                                     std::vector<std::string>& tokens) const {
-  // From the end: the steps that lead from each place to the end, and the log of their summed weights.
   constexpr double kImpossible = -std::numeric_limits<double>::infinity();
+  // Of each place: the log of the summed weights of all that leads from there to the end. A piece may be long and a text
+  // too, so that the steps of all places are too many to be kept: those of a place are found again where it is reached.
   std::vector<double> total(text.size() + 1, kImpossible);
   std::vector<Step> steps;
-  std::vector<std::pair<std::size_t, std::size_t>> steps_of(text.size());
-  total[text.size()] = 0;
-  for (std::size_t begin = text.size(); begin-- > 0;) {
-    const std::size_t first = steps.size();
+  const auto find_steps = [&](std::size_t begin) {
+    steps.clear();
     std::uint32_t node = 0;
-    double largest = kImpossible;
     for (std::size_t at = begin; at < text.size(); ++at) {
       const auto found = edges_.find(edge(node, text[at]));
       if (found == edges_.end()) break;
       node = found->second;
       if (std::isnan(node_scores_[node]) || total[at + 1] == kImpossible) continue;
-      const double weight = strength * static_cast<double>(node_scores_[node]) + total[at + 1];
-      steps.push_back({at + 1, weight});
-      largest = std::max(largest, weight);
+      steps.push_back({at + 1, strength * static_cast<double>(node_scores_[node]) + total[at + 1]});
     }
-    double sum = 0;
-    for (std::size_t i = first; i < steps.size(); ++i) sum += std::exp(steps[i].weight - largest);
+  };
+  total[text.size()] = 0;
+  for (std::size_t begin = text.size(); begin-- > 0;) {
+    find_steps(begin);
+    double largest = kImpossible, sum = 0;
+    for (const Step& step : steps) largest = std::max(largest, step.weight);
+    for (const Step& step : steps) sum += std::exp(step.weight - largest);
     if (sum > 0) total[begin] = largest + std::log(sum);
-    steps_of[begin] = {first, steps.size()};
   }
   for (std::size_t begin = 0; begin < text.size();) {
-    auto [chosen, last] = steps_of[begin];
-    if (chosen == last) {  // not made of pieces, against what was promised
+    find_steps(begin);
+    if (steps.empty()) {  // not made of pieces, against what was promised
       tokens.emplace_back(text.substr(begin));
       return;
     }
     double left = random.uniform();
-    for (; chosen + 1 < last; ++chosen) {
+    std::size_t chosen = 0;
+    for (; chosen + 1 < steps.size(); ++chosen) {
       left -= std::exp(steps[chosen].weight - total[begin]);
       if (left < 0) break;
     }

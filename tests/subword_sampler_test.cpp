@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "limited_allocation.h"
 #include "subword_text.h"
 #include "weft/data/subword_tokenizer.h"
 #include "weft/data/subword_trainer.h"
@@ -64,6 +65,25 @@ TEST_CASE("unigram: a segmentation is drawn in proportion to a power of its prob
     for (const auto& [tokens, weight] : weights) CHECK(std::abs(shares[tokens] - weight / sum) < 0.015);
   }
   CHECK(drawn(sampler, "aca", 1.0).size() == 1);
+}
+
+TEST_CASE("unigram: a long text of long pieces needs no memory for all their places, and is drawn as ever") {
+  SubwordProto model;
+  for (std::size_t length = 1; length <= 256; ++length) {
+    model.pieces.push_back({std::string(length, 'a'), -static_cast<float>(length % 7), SubwordType::kNormal});
+  }
+  const SubwordSampler sampler(model);
+  const std::string text(5000, 'a');
+  Strings tokens;
+  {
+    const LimitedAllocation limit(1 << 20);
+    Random random(3);
+    sampler.sample(text, 0.2, random, tokens);
+  }
+  std::string joined, lengths;
+  for (const std::string& token : tokens) joined += token, lengths += std::to_string(token.size()) + " ";
+  CHECK(joined == text);
+  CHECK(lengths.starts_with("1 2 3 1 2 1 1 1 1 1 "));
 }
 
 TEST_CASE("bpe: merges are made by rank, and each is left out with the given probability") {
