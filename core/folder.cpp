@@ -38,7 +38,9 @@ std::string lost_link(const std::filesystem::path& path) {
   if (std::filesystem::exists(path, error) || error) return "";
   const std::filesystem::path target = std::filesystem::read_symlink(path, error);
   if (target.empty()) return "";  // no link
-  return fmt::format("is a link to {}, which leads to nothing; put that back, or mend the link", target.string());
+  std::string shown;
+  for (const char c : target.native()) shown += c == '\n' ? std::string("\\n") : std::string(1, c);  // of one line
+  return fmt::format("is a link to {}, which leads to nothing; put that back, or mend the link", shown);
 }
 
 std::filesystem::path end_of_links(std::filesystem::path path) {

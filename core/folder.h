@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// What to say of a symbolic link that leads to nothing; empty for anything else at a path, for nothing, and for what the
+/// What to say, in one line, of a symbolic link that leads to nothing; empty for anything else at a path, for nothing, and for what the
 /// system fails to look at.
 std::string lost_link(const std::filesystem::path& path);
 

@@ -262,6 +262,8 @@ TEST_CASE("a message is one line, whatever the names hold") {
   check_refused({"train", "a\nb"}, {"weft: a\\nb: "});
   check_refused({"a\nb"}, {"\"a\\nb\" is not a verb"});
   check_refused({"translate", trained(), "--output", "a\nb/\x1B[2J"}, {"--output a\\nb/\\x1B[2J: there is no folder"});
+  fs::create_symlink("no\nweft: all is well", "forged");
+  check_refused({"config", "show", "forged"}, {"forged: is a link to no\\nweft: all is well, which leads"});
   put("a\nb.json", R"({"data": {"task": "no"}, "model": {"heads": 0}})");  // several problems
   check_refused({"train", "a\nb.json"}, {"a\\nb.json:1: data.task", "\\na\\nb.json:1: model.heads"});
   put("a\nb.txt", "\xFF\n");
