@@ -263,6 +263,47 @@ TEST_CASE("what is read is not written to through a descriptor either") {
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &size) == 0);
 }
 
+TEST_CASE("an output is not lost where its file is that of another stream, or its descriptor that of a closed input") {
+  const std::string checkpoint = trained();
+  put("one.txt", "a b\n");
+  const std::string translate = "translate " + checkpoint + " --input one.txt ",
+                    score = "score " + checkpoint + " --source one.txt --target one.txt ";
+  const auto run = [](const std::string& command) {
+    const std::string line = std::string("{ \"") + WEFT_BINARY + "\" " + command + "; } 2>said.err";
+    return WEXITSTATUS(std::system(line.c_str()));
+  };
+  for (const std::string& command :
+       {translate + "--alignment both >both", score + "--alignment both >both",
+        "evaluate " + checkpoint + " --output both >both", translate + "--output both 2>both",
+        translate + "--output both --alignment /dev/fd/3 3>both"}) {
+    CAPTURE(command);
+    CHECK(run(command) == 2);
+    CHECK(contains(bytes_of("said.err") + bytes_of("both"), "would replace the file that "));
+  }
+  CHECK(run(translate + "--alignment /dev/fd/0 <&-") == 1);
+  CHECK(contains(bytes_of("said.err"), "/dev/fd/0: cannot be written (Bad file descriptor)"));
+  CHECK(run(score + "--output whole 2>&-") == 0);
+  CHECK(lines_of(bytes_of("whole")).size() == 1);
+}
+
+TEST_CASE("a text of a run is not replaced either where its name leads elsewhere") {
+  const std::string checkpoint = fs::absolute(trained()).string();
+  fs::create_directories("elsewhere");
+  put("elsewhere/one.txt", "a b\n");
+  put("elsewhere/empty", "");
+  fs::current_path("elsewhere");
+  const std::string before = bytes_of("../train.trg");
+  for (const Words& words : {Words{"translate", checkpoint, "--input", "one.txt"},
+                             Words{"score", checkpoint, "--source", "one.txt", "--target", "one.txt"},
+                             Words{"evaluate", checkpoint, "--source", "one.txt", "--reference", "one.txt"}}) {
+    check_refused(words + Words{"--output", "../train.trg"},
+                  {"--output ../train.trg: would replace a text that the run of "});
+    for (const char* other : {"empty", "../test.trg.mine"}) CHECK(run_weft(words + Words{"--output", other}).code == 0);
+  }
+  CHECK(bytes_of("../train.trg") == before);
+  fs::current_path("..");
+}
+
 TEST_CASE("a descriptor that /proc names is written to, and not replaced") {
   const Words plain = translated("a b\n");
   put("one.txt", "a b\n");
@@ -281,6 +322,9 @@ TEST_CASE("an output that cannot be or may not be replaced is refused before any
   put("kept", "kept\n");
   fs::create_symlink("one", "link of one");
   fs::permissions("kept", fs::perms::owner_read);
+  fs::create_symlink("loop", "loop");
+  const Outcome looped = run_weft(translate({"--output", "loop"}), "a\n");
+  CHECK(contains(looped.err, "--output loop: cannot be looked at: Too many levels of symbolic links"));
   check_refused(translate({"--output", "kept"}), {"--output kept: is protected from being written"});
   check_refused({"evaluate", checkpoint, "--output", "kept"}, {"protected"});
   const Outcome outcome = run_weft({"evaluate", checkpoint, "--output", std::string(250, 'x')});
@@ -319,7 +363,7 @@ TEST_CASE("files of a run are not replaced by a picture or a text, nor its check
 TEST_CASE("text of every checkpoint that works in an ensemble is safe from its outputs") {
   const std::string checkpoint = trained();
   fs::create_directory("moved");
-  for (const char* name : {"train.src", "train.trg"}) fs::copy_file(name, std::string("moved/") + name);
+  for (const char* name : {"train.src", "train.trg"}) put(std::string("moved/") + name, bytes_of(name) + "\n");
   const Outcome outcome =
       run_weft({"train", "tiny.json", "--run", "moved/run", "--set", "data.train_source=moved/train.src", "--set",
                 "training.steps=1", "--set", "training.validate_every=1"});

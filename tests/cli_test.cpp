@@ -107,6 +107,12 @@ TEST_CASE("texts, averages and exports replace nothing that is protected, and no
   CHECK(bytes_of("mine/train.src") == "my text\n");
   CHECK_FALSE(fs::exists("mine/train.trg"));
   put("taskrun/log.jsonl", "");
+  put("taskrun/data/test.trg", "a\n");
+  put("taskrun/data/test.src", "a\n");
+  fs::create_directory_symlink("taskrun/data", "text");
+  for (const char* file : {"taskrun/data/test.trg", "text/test.src"}) {
+    check_refused({"evaluate", checkpoint, "--output", file}, {file, "a run's own file"});
+  }
   fs::create_directories("linked/far");
   fs::create_symlink("far/train.src", "linked/train.src");
   CHECK(run_weft({"data", "make", "copy", "--pairs", "10", "--output", "linked"}).code == 0);
@@ -122,7 +128,12 @@ TEST_CASE("texts, averages and exports replace nothing that is protected, and no
   check_refused({"bench", "step", "tiny.json", "--export", "export"},
                 {"export/model.safetensors", "checkpoint of a run"});
   fs::remove("export/model.safetensors");
-  fs::copy_file(checkpoint, "export/model.safetensors");
+  REQUIRE(run_weft({"average", "export/model.safetensors", checkpoint, checkpoint}).code == 0);
+  check_refused({"bench", "step", "tiny.json", "--export", "export"}, {"export/model.safetensors: is no export"});
+  fs::remove("export/model.safetensors");
+  for (int again = 0; again < 2; ++again) {
+    CHECK(run_weft({"bench", "step", "tiny.json", "--lengths", "uniform:5", "--export", "export"}).code == 0);
+  }
   protect("export/model.safetensors");
   check_refused({"bench", "step", "tiny.json", "--export", "export"}, {"export/model.safetensors", "protected"});
 }
@@ -163,6 +174,54 @@ TEST_CASE("no verb prints to what it reads, as the shell's >> would have it") {
   fs::create_directories("apart/test.trg");
   CHECK(run_weft({"data", "split", "tiny.json", "--output", "apart"}).code != 0);
   CHECK_FALSE(fs::exists("apart/valid.src"));
+}
+
+TEST_CASE("no verb writes to a run's own file through a descriptor, on standard error either") {
+  const std::string checkpoint = trained();
+  fs::create_directories("other");
+  fs::copy_file(checkpoint, "other/last.safetensors");
+  for (const char* file : {"other/log.jsonl", "other/config.json"}) put(file, "{}\n");
+  put("read.txt", "a b\n");
+  const auto refused = [](const std::string& command, const std::string& file, const std::string& message) {
+    CAPTURE(command);
+    const std::string before = bytes_of(file);
+    const std::string line = std::string("{ \"") + WEFT_BINARY + "\" " + command + "; } >said.out 2>said.err";
+    CHECK(WEXITSTATUS(std::system(line.c_str())) == 2);
+    CHECK(contains(bytes_of("said.out") + bytes_of("said.err"), message));
+    CHECK(bytes_of(file) == before);
+  };
+  const std::string last = "other/last.safetensors", log = "other/log.jsonl", own = "goes to a run's own file, ";
+  for (const std::string& command :
+       {std::string("config docs"), std::string("data make copy --output new"), std::string("inspect ") + checkpoint,
+        std::string("score-text --hypothesis read.txt --reference read.txt"),
+        "average new.safetensors " + checkpoint + " " + checkpoint}) {
+    refused(command + " >>" + last, last, "standard output: " + own);
+    refused(command + " 2>>" + log, log, "standard error: " + own);
+  }
+  refused("config docs >>" + log + " 2>>" + last, last, "");  // there is nowhere to say it
+  refused("plot tiny --output /dev/fd/7 7>>" + log, log, "--output /dev/fd/7: " + own);
+  const std::string evaluate = "evaluate " + checkpoint, translate = "translate " + checkpoint,
+                    read = "goes to the file";
+  for (const std::string& file : {checkpoint, std::string("train.src"), std::string("read.txt")}) {
+    const std::string given = " --source read.txt --reference read.txt --output new.txt >>";
+    refused(evaluate + given + file, file, "standard output: " + read);
+  }
+  refused(translate + " <read.txt 2>>read.txt", "read.txt", "standard error: " + read);
+  refused(translate + " <read.txt 2>>" + checkpoint, checkpoint, "standard error: " + read);
+  for (const std::string& command : {"inspect " + checkpoint, "average new.safetensors " + checkpoint}) {
+    refused(command + " >>train.src", "train.src", "standard output: " + read);
+  }
+  CHECK_FALSE(fs::exists("new"));
+  CHECK_FALSE(fs::exists("new.txt"));
+  CHECK_FALSE(fs::exists("new.safetensors"));
+}
+
+TEST_CASE("what a program prints as commands can be given to a shell, whatever its name is") {
+  trained();
+  fs::create_symlink(WEFT_BINARY, "my weft");
+  const std::string shorter = " --set training.steps=1 --set training.validate_every=1";
+  REQUIRE(std::system(("./'my weft' train tiny.json --run named" + shorter + " >said.out").c_str()) == 0);
+  CHECK(contains(bytes_of("said.out"), "next: 'my weft' evaluate named/best.safetensors, or: 'my weft' translate"));
 }
 
 TEST_CASE("inspect shows configuration, parameters, vocabulary and history") {

@@ -12,6 +12,7 @@
 #include "weft/train/checkpoint.h"
 #include "weft/train/commands.h"
 #include "weft/train/output_file.h"
+#include "weft/train/run_files.h"
 #include "weft/train/run_folder.h"
 #include "weft/train/text_format.h"
 
@@ -80,6 +81,7 @@ int average(const Arguments& arguments, const Registry& registry) {
   } else {
     result = average_checkpoints(paths, registry);
   }
+  require_not_printed_to(all_files(result.model->config().data));
   save_checkpoint(output, *result.model, result.state, nullptr);
   print(show_controls(fmt::format("{}: the average of {}", output.string(), fmt::join(names(), ", "))) + "\n");
   return 0;

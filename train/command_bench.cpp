@@ -7,12 +7,14 @@
 
 #include "weft/core/error.h"
 #include "weft/core/flops.h"
+#include "weft/core/folder.h"
 #include "weft/core/threads.h"
 #include "weft/train/bench_batches.h"
 #include "weft/train/bench_decode.h"
 #include "weft/train/bench_export.h"
 #include "weft/train/bench_products.h"
 #include "weft/train/bench_step.h"
+#include "weft/train/checkpoint.h"
 #include "weft/train/commands.h"
 #include "weft/train/output_file.h"
 #include "weft/train/text_format.h"
@@ -151,18 +153,32 @@ int bench_products_command(const Config& config, const Arguments& arguments) {
   return 0;
 }
 
+/// Throws ConfigError if an export to a folder would replace what is none.
+void require_exportable(const std::filesystem::path& folder, const std::string& config) {
+  for (const char* file : {"work.json", "decode.json"}) {
+    if (!is_same_file(folder / file, config)) continue;
+    throw ConfigError(fmt::format("bench: {} would be replaced; choose another folder with --export", config));
+  }
+  const std::filesystem::path model = folder / "model.safetensors";
+  if (!lost_link(model).empty() || !is_there(model)) return;
+  try {
+    if (load_state(model).step == 0) return;  // never trained
+  } catch (const CheckpointError&) {
+  }
+  throw ConfigError(
+      fmt::format("{}: is no export of bench, but perhaps the checkpoint of a run or an average; choose "
+                  "another folder with --export",
+                  model.string()));
+}
+
 int bench(const Arguments& arguments, const Registry& registry) {
   const auto& words = arguments.positional();
+  require_not_printed_to({words[1]});
   std::vector<std::string> overrides = arguments.all("set");
   if (arguments.has("lengths")) overrides.push_back("bench.lengths=" + arguments.text("lengths"));
   const Config config = load_config(words[1], overrides);
   use_threads(arguments, config.training.threads);
-  require_not_printed_to({words[1]});
-  for (const char* file : {"work.json", "decode.json"}) {
-    if (arguments.has("export") && is_same_file(std::filesystem::path(arguments.text("export")) / file, words[1])) {
-      throw ConfigError(fmt::format("bench: {} would be replaced; choose another folder with --export", words[1]));
-    }
-  }
+  if (arguments.has("export")) require_exportable(arguments.text("export"), words[1]);
   if (words[0] == "step") return bench_step_command(config, arguments, registry);
   if (arguments.has("profile")) arguments.refuse("--profile is for step alone");
   if (words[0] == "decode") return bench_decode_command(config, arguments, registry);

@@ -103,7 +103,7 @@ Row evaluate_one(const std::string& path, const Arguments& arguments, const std:
   const auto began = std::chrono::steady_clock::now();
   const Checkpoint checkpoint = load_checkpoint(path, registry);
   const TranslationModel& model = *checkpoint.model;
-  require_outputs(arguments, {"output"}, all_files(model.config().data));
+  require_outputs(arguments, {"output"}, all_files(model.config().data), path);
   const DecodingConfig& decoding = model.config().decoding;
   use_threads(arguments, model.config().training.threads);
   Row row;

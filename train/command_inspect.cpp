@@ -7,6 +7,7 @@
 #include "weft/train/checkpoint.h"
 #include "weft/train/commands.h"
 #include "weft/train/output_file.h"
+#include "weft/train/run_files.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
@@ -78,6 +79,7 @@ std::string to_text(TranslationModel& model, const TrainingState& state) {
 int inspect(const Arguments& arguments, const Registry& registry) {
   require_not_printed_to(arguments.positional());
   const Checkpoint checkpoint = load_checkpoint(arguments.only_positional(), registry, Numbers::kAny);
+  require_not_printed_to(all_files(checkpoint.model->config().data));
   print(arguments.has("json") ? to_json(*checkpoint.model, checkpoint.state).dump(2) + "\n"
                               : to_text(*checkpoint.model, checkpoint.state));
   return 0;

@@ -1,5 +1,6 @@
 // weft score: how probable given translations are.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include "weft/train/output_file.h"
 #include "weft/train/run_files.h"
 #include "weft/train/score.h"
+#include "weft/train/stop_signal.h"
 #include "weft/train/text_format.h"
 
 namespace weft {
@@ -90,8 +92,9 @@ int score_pairs(const Arguments& arguments, const Registry& registry) {
   for (const char* option : {"source", "target"}) inputs.push_back(arguments.text(option));
   require_outputs(arguments, {"output", "alignment"}, inputs);
   const ModelEnsemble ensemble(arguments.positional(), registry);
-  for (const TranslationModel* model : ensemble.models()) {
-    require_outputs(arguments, {"output", "alignment"}, all_files(model->config().data));
+  for (std::size_t i = 0; i < ensemble.models().size(); ++i) {
+    require_outputs(arguments, {"output", "alignment"}, all_files(ensemble.models()[i]->config().data),
+                    arguments.positional()[i]);
   }
   use_threads(arguments, ensemble.first().config().training.threads);
   const ParallelText text = read_parallel(arguments.text("source"), arguments.text("target"));
@@ -103,7 +106,7 @@ int score_pairs(const Arguments& arguments, const Registry& registry) {
       if (arguments.has("summary")) {
         put(arguments.has("json") ? summary_json(summary) : summary_text(summary));
       } else {
-        fmt::print(stderr, "weft: {}", summary_text(summary));
+        (void)write_unless_stopped(STDERR_FILENO, "weft: " + summary_text(summary));  // which may be closed
       }
     };
     if (arguments.has("alignment")) {

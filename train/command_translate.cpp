@@ -178,8 +178,8 @@ int translate_lines(const Arguments& arguments, const Registry& registry) {
   require_outputs(arguments, outputs, inputs);
   const ModelEnsemble ensemble(arguments.positional(), registry);
   const Config& config = ensemble.first().config();
-  for (const TranslationModel* model : ensemble.models()) {
-    require_outputs(arguments, outputs, all_files(model->config().data));
+  for (std::size_t i = 0; i < ensemble.models().size(); ++i) {
+    require_outputs(arguments, outputs, all_files(ensemble.models()[i]->config().data), arguments.positional()[i]);
   }
   use_threads(arguments, config.training.threads);
   const TranslateOptions options = translate_options(arguments, config.decoding);

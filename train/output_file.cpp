@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -20,9 +21,13 @@
 #include "weft/core/file.h"
 #include "weft/core/file_calls.h"
 #include "weft/core/folder.h"
+#include "weft/data/file_hash.h"
 #include "weft/data/open_input.h"
+#include "weft/train/checkpoint.h"
 #include "weft/train/commands.h"
 #include "weft/train/spent_time.h"
+#include "weft/train/task_text.h"
+#include "weft/train/text_format.h"
 
 namespace weft {
 namespace {
@@ -115,25 +120,45 @@ class Direct {
   int file_;
 };
 
-/// Throws ConfigError if the open file that text goes to is one of the inputs: what is written there would be read again.
-void require_not_read(int file, const std::string& name, const std::vector<std::string>& inputs) {
-  struct stat status {};
-  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return;
-  for (const std::string& input : inputs) {
-    if (is_at(file, input)) {
-      throw ConfigError(fmt::format("{}: goes to the file that is read from {}; name another file", name, input));
-    }
-  }
+/// A path as it is without links; what it leads to need not be there.
+fs::path place_of(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path whole = fs::absolute(end_of_links(path), ignored);
+  return fs::weakly_canonical(whole.parent_path(), ignored) / whole.filename();
 }
 
 bool belongs_to_run(const fs::path& path) { return path.extension() == ".safetensors" || is_file_of_run(path); }
 
+/// What is wrong with an open file that text goes to, if it is one of the inputs, which would be read again or spoilt, or a
+/// run's own; else nothing.
+std::string problem_of(int file, const std::string& name, const std::vector<std::string>& inputs) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return "";
+  for (const std::string& input : inputs) {
+    if (!is_at(file, input)) continue;
+    return fmt::format("{}: goes to the file that is read from {}; name another file", name, input);
+  }
+  std::error_code error;
+  const fs::path path = fs::read_symlink(fmt::format("/proc/self/fd/{}", file), error);
+  if (error || !belongs_to_run(path)) return "";
+  return fmt::format("{}: goes to a run's own file, {}; name another file", name, show_controls(path.native()));
+}
+
 /// Throws unless a regular file can be written at a path, by what it takes to begin: what is found out late costs the work.
 void require_writable(const std::string& option, const std::string& path) {
-  if (belongs_to_run(path) || belongs_to_run(end_of_links(path))) {
+  if (belongs_to_run(path) || belongs_to_run(place_of(path))) {
     throw ConfigError(fmt::format("--{} {}: is the name of a run's own file; name another file", option, path));
   }
   require_not_protected(path, fmt::format("--{} {}", option, path));
+}
+
+/// Whether a file is there and has the bytes of a text that the run of a checkpoint has read.
+bool is_text_of(const std::string& checkpoint, const fs::path& path) {
+  struct stat status {};
+  if (checkpoint.empty() || ::stat(path.c_str(), &status) != 0 || status.st_size == 0) return false;
+  const std::vector<std::uint64_t> hashes = load_state(checkpoint).file_hashes;
+  const std::uint64_t hash = std::max<std::uint64_t>(1, file_hash(path));  // as run_file_hashes() has it
+  return std::find(hashes.begin(), hashes.end(), hash) != hashes.end();
 }
 
 }  // namespace
@@ -153,19 +178,34 @@ void write_output(const std::string& path, FunctionRef<void(PutText)> write) {
 }
 
 void require_not_printed_to(const std::vector<std::string>& inputs) {
-  require_not_read(STDOUT_FILENO, "standard output", inputs);
+  const std::string printed = problem_of(STDOUT_FILENO, "standard output", inputs),
+                    warned = problem_of(STDERR_FILENO, "standard error", inputs);
+  if (!warned.empty()) {  // this message must not go there either
+    const int other = printed.empty() ? STDOUT_FILENO : ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (::dup2(other, STDERR_FILENO) < 0) ::close(STDERR_FILENO);
+  }
+  if (!printed.empty() || !warned.empty()) throw ConfigError(printed.empty() ? warned : printed);
 }
 
 bool is_file_of_run(const fs::path& path) {
   std::error_code error;
-  const bool named =
-      path.filename() == "log.jsonl" || path.filename() == "config.json" || path.filename() == kSpentFile;
-  return named && fs::exists(path.parent_path() / "last.safetensors", error);
+  const fs::path name = path.filename(), folder = fs::weakly_canonical(fs::absolute(path, error).parent_path(), error);
+  if (name == "log.jsonl" || name == "config.json" || name == kSpentFile) {
+    return fs::exists(folder / "last.safetensors", error);
+  }
+  const bool text = (name.extension() == ".src" || name.extension() == ".trg") && folder.filename() == kTaskFolder;
+  const fs::path run = folder.parent_path();
+  return text && fs::exists(path, error) &&
+         (fs::exists(run / "last.safetensors", error) || fs::exists(run / "log.jsonl", error));
 }
 
 void require_not_protected(const fs::path& path, const std::string& shown) {
   struct stat status {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (!exists && errno != ENOENT && errno != ENOTDIR) {
+    throw Error(fmt::format("{}: cannot be looked at: {}; check the path, the disk and the right to read it", shown,
+                            std::strerror(errno)));
+  }
   constexpr mode_t kWritable = 0222;
   if (exists && ((status.st_mode & kWritable) == 0 || ::access(path.c_str(), W_OK) != 0)) {
     throw ConfigError(fmt::format(
@@ -176,18 +216,15 @@ void require_not_protected(const fs::path& path, const std::string& shown) {
 
 bool is_same_file(const fs::path& one, const fs::path& other) {
   std::error_code error;
-  if (fs::equivalent(one, other, error)) return true;
-  const auto place = [](const fs::path& path) {
-    std::error_code ignored;
-    const fs::path whole = fs::absolute(end_of_links(path), ignored);
-    return fs::weakly_canonical(whole.parent_path(), ignored) / whole.filename();
-  };
-  return place(one) == place(other);
+  return fs::equivalent(one, other, error) || place_of(one) == place_of(other);
 }
 
 void require_outputs(const Arguments& arguments, std::initializer_list<const char*> options,
-                     const std::vector<std::string>& inputs) {
+                     const std::vector<std::string>& inputs, const std::string& checkpoint) {
+  require_not_printed_to(inputs);
   std::vector<std::pair<std::string, std::string>> seen;  // options and their files
+  std::vector<std::pair<std::string, int>> streams{{"standard output", STDOUT_FILENO},
+                                                   {"standard error", STDERR_FILENO}};
   for (const char* option : options) {
     if (!arguments.has(option)) continue;
     const std::string path = arguments.text(option);
@@ -203,8 +240,11 @@ void require_outputs(const Arguments& arguments, std::initializer_list<const cha
     }
     if (const std::optional<int> file = descriptor_of(path)) {
       const int flags = ::fcntl(*file, F_GETFL);
-      if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) fail(path, EBADF);
-      require_not_read(*file, fmt::format("--{} {}", option, path), inputs);
+      // What is at the place of a standard input that was closed can be written, and is lost.
+      if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY || *file == STDIN_FILENO) fail(path, EBADF);
+      streams.emplace_back(fmt::format("--{} {}", option, path), *file);
+      const std::string problem = problem_of(*file, streams.back().first, inputs);
+      if (!problem.empty()) throw ConfigError(problem);
       continue;
     }
     if (is_written_at_once(path)) continue;
@@ -218,9 +258,18 @@ void require_outputs(const Arguments& arguments, std::initializer_list<const cha
       throw ConfigError(fmt::format("--{} and --{} name one file, {}; name two", other, option, path));
     }
     require_writable(option, path);
+    if (is_text_of(checkpoint, path)) {
+      throw ConfigError(fmt::format("--{} {}: would replace a text that the run of {} has read; name another file",
+                                    option, path, checkpoint));
+    }
     seen.emplace_back(option, path);
   }
-  if (!arguments.has("output")) require_not_printed_to(inputs);
+  for (const auto& [option, path] : seen) {
+    for (const auto& [name, file] : streams) {
+      if (!is_at(file, path)) continue;
+      throw ConfigError(fmt::format("--{} {}: would replace the file that {} goes to; name two", option, path, name));
+    }
+  }
 }
 
 }  // namespace weft

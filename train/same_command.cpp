@@ -76,7 +76,7 @@ std::string next_command(const Arguments& arguments, const fs::path& folder) {
 
 std::string program_name() {
   const std::string name = program_invocation_short_name;
-  return name.empty() ? "weft" : name;
+  return name.empty() ? "weft" : shell_word(name);
 }
 
 std::string shell_path(const fs::path& path) {

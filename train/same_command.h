@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// The name of this program: weft, unless it is another's with layers of its own.
+/// The name of this program as a word that a shell takes: weft, unless it is another's with layers of its own.
 std::string program_name();
 
 /// A path as a word that a shell takes and that is no option: quoted where need be. One that cannot be printed as it is, for
