@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "faulty_run.h"
 #include "gzip.h"
 #include "small_model.h"
+#include "weft/core/out_of_memory.h"
+#include "weft/train/run_files.h"
 
 using namespace weft;
 namespace fs = std::filesystem;
@@ -291,6 +294,29 @@ TEST_CASE("a validation loss that is not finite stops the run and names the op; 
   }
 }
 
+TEST_CASE("a run rolls back though memory is out for the look at what made its validation loss no number") {
+  const Config config = with_policy("rollback");
+  const auto valid = tiny_data(*tiny_model(config, faulty_layers()), letters(60, 5), letters(10, 6)).valid;
+  const std::size_t batches = batches_by_length(valid, config.training.batch_tokens).size();  // of the loss
+  for (const bool in_pool : {false, true}) {
+    const TemporaryFolder folder;
+    std::size_t calls = 0;
+    const Faulty faulty(Fault::Kind::kValidation, [&](std::uint64_t, const Var&) {
+      if (++calls == batches + 1) {  // the first that keeps all results
+        if (in_pool) throw OutOfMemory("out of memory");
+        throw std::bad_alloc();
+      }
+      return calls == 1;
+    });
+    Session session(folder.path(), config, faulty_layers());
+    CHECK(session.finish() == TrainingEnd::kDone);
+    REQUIRE(events(folder.path()).size() == 1);
+    const std::string text = events(folder.path())[0].text;
+    CHECK(contains(text, "step 8: the validation loss is nan\n  first bad number: not looked for, as memory is out"));
+    CHECK(contains(text, "back to step 0"));
+  }
+}
+
 TEST_CASE("translations of the validation text that are not of numbers are a divergence, though its loss is finite") {
   const TemporaryFolder folder;
   const Config config = with_policy("rollback");
@@ -371,6 +397,7 @@ TEST_CASE("places of training pairs are the lines of the user's files, whatever 
                                            path + R"(/three.b"}], "hold_out_valid": )" + held +
                                            R"(, "hold_out_test": )" + held + "}}",
                                        "places");
+    const std::vector<std::uint64_t> hashes = run_file_hashes(config.data);
     const RunText text(config.data);
     std::vector<std::string> source;
     text.read_train(
@@ -378,7 +405,7 @@ TEST_CASE("places of training pairs are the lines of the user's files, whatever 
     REQUIRE(source.size() == (held == "0" ? 62 : 50));
     std::vector<Index> pairs;
     for (std::size_t i = 0; i < source.size(); ++i) pairs.push_back(static_cast<Index>(source.size() - 1 - i));
-    const std::vector<std::string> places = text.train_places(pairs, "");
+    const std::vector<std::string> places = text.train_places(pairs, "", hashes);
     REQUIRE(places.size() == pairs.size());
     for (std::size_t i = 0; i < places.size(); ++i) {
       const std::string& line = source[static_cast<std::size_t>(pairs[i])];
@@ -389,8 +416,13 @@ TEST_CASE("places of training pairs are the lines of the user's files, whatever 
                                                              : "/three.a:" + std::to_string(number);
       CHECK(places[i] == path + expected);
     }
-    CHECK_THROWS_SAYING(text.train_places(std::vector<Index>{1000}, ""), "has shrunk", DataError);
+    // Of a text that is another by now they would be those of other pairs.
+    const std::string before = bytes_of(folder / "three.a");
+    folder.write("three.a", "new\n" + before);
+    CHECK_THROWS_SAYING(text.train_places(pairs, "", hashes), "three.a: changed while it was read", DataError);
+    folder.write("three.a", before);
+    CHECK_THROWS_SAYING(text.train_places(std::vector<Index>{1000}, "", {}), "has shrunk", DataError);
   }
   const RunText task(parse_config(R"({"data": {"task": "copy", "pairs": 20}})", "task").data);
-  CHECK(task.train_places(std::vector<Index>{4}, "run") == std::vector<std::string>{"run/data/train.src:5"});
+  CHECK(task.train_places(std::vector<Index>{4}, "run", {}) == std::vector<std::string>{"run/data/train.src:5"});
 }

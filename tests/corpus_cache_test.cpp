@@ -158,6 +158,21 @@ TEST_CASE("a training text that changes while it is read is refused") {
   CHECK_FALSE(whole.cache.empty());
 }
 
+TEST_CASE("a text read from a cache of several runs is reported with its own name") {
+  const TemporaryFolder folder;
+  for (const char* name : {"one.tsv", "two.tsv"}) folder.write(name, "a b\tb a\nno columns\n");
+  for (const char* name : {"one.tsv", "two.tsv", "two.tsv"}) {
+    const std::string path = (folder / name).string();
+    const Config config = parse_config(R"({"data": {"train": [{"tsv": ")" + path + R"("}]}})", "tsv");
+    const RunText text(config.data);
+    const auto model = tiny_model(config);
+    const TrainingText training = encode_training_text(*model, text, 9, folder / "cache");
+    CHECK(training.encoded.report.short_lines.first == path + ":2");
+    if (!training.cached) keep_training_text(training, false);
+  }
+  CHECK(std::distance(std::filesystem::directory_iterator(folder / "cache"), {}) == 2);
+}
+
 TEST_CASE("a cache that is whole but holds what no text gives is made anew") {
   const TemporaryFolder folder;
   folder.write("text.a", "a b c\n\nb\nc d z\na b c d e f a b c d\nd\n");

@@ -1,5 +1,12 @@
 // The folder of a run is that of this run and no other's: it is held, and seen to be removed, replaced or made meanwhile.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
 #include <cerrno>
+#include <cstddef>
+#include <thread>
 
 #include "faulty_run.h"
 #include "held_back.h"
@@ -144,6 +151,27 @@ TEST_CASE(
   fs::remove("lent");
   fs::create_symlink("lent", "lent");
   CHECK_THROWS_SAYING(lock.require_held(), "lent: the folder of this run cannot be looked at: Too many levels", Error);
+}
+
+TEST_CASE("a run in a folder that cannot be locked says so and goes on") {
+  const Words words = copy_run("unlocked") + Words{"--quiet", "--set", "training.steps=2"};
+  bool filtered = false;
+  Outcome outcome;
+  std::thread([&] {  // which alone, with what it starts, has no locks
+    sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_flock, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOLCK),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const sock_fprog program{4, steps};
+    filtered = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+               ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+    if (filtered) outcome = run_weft(words);
+  })
+      .join();
+  if (!filtered) return;  // which not every system allows
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err ==
+        "weft: warning: unlocked: cannot be locked (No locks available); let no other weft train use it meanwhile\n");
 }
 
 TEST_CASE("a folder that appears while a first run begins is looked at like one that was there") {

@@ -3,11 +3,14 @@
 
 #include <sys/stat.h>
 
+#include <cstdlib>
+
 #include "held_back.h"
 #include "session.h"
 #include "throws.h"
 #include "weft/core/error.h"
 #include "weft/train/kept_checkpoints.h"
+#include "weft/train/run_inputs.h"
 
 using namespace weft;
 using namespace weft::cli;
@@ -35,6 +38,14 @@ TEST_CASE("a best checkpoint that a killed process saved later is not taken for 
   CHECK(state.best_step == 0);
 }
 
+namespace {
+
+void require_start_kept(const fs::path& folder, const std::string& start) {
+  require_inputs_kept(folder, tiny_config({"training.warm_start=" + start}), true);
+}
+
+}  // namespace
+
 TEST_CASE("--fresh does not remove the checkpoint that it is to begin from, by whatever name") {
   undisturbed();
   fs::create_symlink("straight/best.safetensors", "start.safetensors");
@@ -45,12 +56,53 @@ TEST_CASE("--fresh does not remove the checkpoint that it is to begin from, by w
                 {"which --fresh would remove"});
   // A copy by a hard link is not removed, nor is what a link in the folder leads to.
   fs::create_hard_link("straight/best.safetensors", "copied.safetensors");
-  require_not_removed("straight", "copied.safetensors");
+  require_start_kept("straight", "copied.safetensors");
   fs::create_directory("linked");
   fs::create_symlink("../copied.safetensors", "linked/best.safetensors");
-  require_not_removed("linked", "copied.safetensors");
-  CHECK_THROWS_SAYING(require_not_removed("linked", "linked/best.safetensors"), "which --fresh would remove",
+  require_start_kept("linked", "copied.safetensors");
+  require_start_kept("not there", "copied.safetensors");
+  CHECK_THROWS_SAYING(require_start_kept("linked", "linked/best.safetensors"), "which --fresh would remove",
                       ConfigError);
+  // What cannot be looked at may be it.
+  fs::create_symlink("tangled", "tangled");
+  CHECK_THROWS_SAYING(require_start_kept("straight", "tangled/best.safetensors"),
+                      "tangled: cannot be looked at: Too many levels", Error);
+}
+
+TEST_CASE("--fresh does not remove the checkpoint that it is to begin from where its folder is mounted elsewhere too") {
+  undisturbed();
+  fs::create_directory("mounted");
+  const auto in_own_mounts = [](const std::string& command) {
+    return std::system(("unshare -rm sh -c 'mount --bind straight mounted && " + command + "' 2> mounted.err").c_str());
+  };
+  if (in_own_mounts("true") != 0) return;  // which not every system allows
+  const auto before = files_of("straight");
+  CHECK(in_own_mounts(WEFT_BINARY " train copy.json --run straight --fresh --from mounted/last.safetensors --quiet") !=
+        0);
+  CHECK(contains(bytes_of("mounted.err"), "mounted/last.safetensors, which --fresh would remove"));
+  CHECK((files_of("straight") == before));
+}
+
+TEST_CASE("a run does not remove or replace the text that it reads") {
+  trained();
+  fs::create_directories("source/cache");
+  for (const std::string name : {"log.jsonl", "step-3.safetensors", "cache/0123456789abcdef.corpus"}) {
+    const fs::path path = fs::path("source") / name;
+    fs::copy_file("train.src", path);
+    const Words words{"train", "tiny.json", "--run", "source", "--set", "data.train_source=" + path.string()};
+    check_refused(words + Words{"--fresh"}, {"data has the file " + path.string() + ", which --fresh would remove"});
+    if (name.starts_with("cache")) check_refused(words, {path.string() + ", which this run would replace"});
+    CHECK((bytes_of(path) == bytes_of("train.src")));
+    fs::remove(path);
+  }
+  // Under other names, or in a cache of several runs, it may be there.
+  for (const std::string name : {"train.src", "cache/0123456789abcdef.corpus"}) {
+    const std::string path = "source/" + name;
+    fs::copy_file("train.src", path);
+    require_inputs_kept(
+        "source", tiny_config({"data.train_source=" + path, "data.train_target=train.trg", "data.cache=source/cache"}),
+        true);
+  }
 }
 
 TEST_CASE("--fresh that cannot write the text of its task costs no earlier run") {
@@ -166,6 +218,25 @@ TEST_CASE("files of the user are not replaced by a first run unasked") {
   fs::remove_all("own");
   fs::create_directory("own");
   put("own/log.jsonl", "{\"st");
+  CHECK(run_weft(words).code == 0);
+}
+
+TEST_CASE("what a run left that was killed before its first update is replaced by any other") {
+  trained();
+  Words words = copy_run("begun") + Words{"--set", "training.steps=2"};
+  Words options{"--run", "begun", "--set", "training.steps=2", "--set", "data.task=", "--set", "data.pairs=0"};
+  for (const std::string name : {"train", "valid"}) {
+    options = options + Words{"--set", "data." + name + "_source=" + name + ".src"};
+    options = options + Words{"--set", "data." + name + "_target=" + name + ".trg"};
+  }
+  REQUIRE(run_weft(Words{"train", "copy.json"} + options).code == 0);
+  const fs::path cache = fs::directory_iterator("begun/cache")->path();
+  fs::remove_all("begun");
+  fs::create_directories("begun/cache");
+  const Outcome outcome =
+      run_held_back(options, cache, [&] { fs::copy("begun", "killed", fs::copy_options::recursive); });
+  CHECK(outcome.code == 0);
+  words[3] = "killed";
   CHECK(run_weft(words).code == 0);
 }
 

@@ -13,6 +13,7 @@
 #include "weft/data/subword_trainer.h"
 #include "weft/data/text_hash.h"
 #include "weft/data/toy.h"
+#include "weft/train/run_files.h"
 
 namespace weft {
 namespace {
@@ -158,7 +159,8 @@ Part RunText::part_of(std::size_t pair) const {
   throw DataError("the training text has grown while it was being read; let nothing else write to it");
 }
 
-std::vector<std::string> RunText::train_places(std::span<const Index> pairs, const fs::path& run) const {
+std::vector<std::string> RunText::train_places(std::span<const Index> pairs, const fs::path& run,
+                                               std::span<const std::uint64_t> file_hashes) const {
   std::vector<std::string> places(pairs.size());
   std::size_t found = 0;
   const auto name = [&](Index pair, const std::string& file, Index line) {
@@ -178,13 +180,17 @@ std::vector<std::string> RunText::train_places(std::span<const Index> pairs, con
     PairReader reader(files);
     using Found = PairReader::Found;
     for (Found line = reader.next(); line == Found::kPair || line == Found::kTooFewColumns; line = reader.next()) {
-      if (found == pairs.size()) return places;
+      if (found == pairs.size()) break;
       if (line == Found::kTooFewColumns || (!parts_.empty() && part_of(read++) != Part::kTrain)) continue;
       name(pair++, files.names().front(), reader.line());
     }
+    if (found == pairs.size()) break;
   }
-  if (found == pairs.size()) return places;
-  throw DataError("the training text has shrunk since it was read; let nothing else write to it");
+  if (found < pairs.size()) {
+    throw DataError("the training text has shrunk since it was read; let nothing else write to it");
+  }
+  require_files_unchanged(config_, file_hashes);  // now: what changed while it was read counts too
+  return places;
 }
 
 std::uint64_t RunText::held_out_hash() const {
@@ -202,6 +208,7 @@ std::uint64_t RunText::train_hash() const {
   for (const TextFiles& files : text_files(config_, "train")) {
     for (const std::string& name : files.names()) hash = file_hash(name, hash);
     if (files.tsv.empty()) continue;
+    hash = text_hash(files.tsv, hash);  // which the report of a text names
     hash = mix_hash(mix_hash(hash, static_cast<std::uint64_t>(files.source_column)),
                     static_cast<std::uint64_t>(files.target_column));
   }

@@ -2,6 +2,7 @@
 // read in blocks and never held whole; which pairs each part has depends on the files and the configuration alone.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -43,8 +44,10 @@ class RunText {
   ShortLines read_train(FunctionRef<void(const ParallelText& block)> take) const;
   /// Where pairs of the training text, counted from 0 as read_train hands them out, stand: "FILE:LINE", for two files that
   /// of the source. Reads the files again, so that nothing need be kept for it; a toy task's are the files of
-  /// a `run`. Throws DataError as read_train does, and for a pair that there is not.
-  std::vector<std::string> train_places(std::span<const Index> pairs, const std::filesystem::path& run) const;
+  /// a `run`. Throws DataError as read_train does, for a pair that there is not, and where the files are not as they were
+  /// when their run_file_hashes() were taken.
+  std::vector<std::string> train_places(std::span<const Index> pairs, const std::filesystem::path& run,
+                                        std::span<const std::uint64_t> file_hashes) const;
   /// A number that stands for the pairs that are held out; 0 if none are.
   std::uint64_t held_out_hash() const;
   /// A number that changes when the files of the training text do, or their columns.

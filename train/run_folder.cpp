@@ -91,29 +91,9 @@ std::vector<std::string> not_made_by(const DataConfig& config, const fs::path& r
   return left;
 }
 
-/// Whether the entry of a folder is on the way to a file, as itself or as one of the links that lead there.
-bool leads_through(fs::path path, const fs::path& entry) {
-  std::error_code error;
-  const auto place = [&](const fs::path& p) {
-    return fs::weakly_canonical(fs::absolute(p, error).parent_path(), error) / p.filename();
-  };
-  constexpr int kMostLinks = 40;  // as the system follows
-  for (int i = 0; i < kMostLinks; ++i) {
-    if (place(path) == place(entry)) return true;
-    if (!fs::is_symlink(path, error)) return false;
-    path = path.parent_path() / fs::read_symlink(path, error);
-  }
-  return false;
-}
-
 /// What a run keeps in its folder beside step checkpoints, `best` before `last`.
 constexpr const char* kNames[] = {"best.safetensors", kRollbackFile, "last.safetensors",
                                   "log.jsonl",        kSpentFile,    "config.json"};
-
-/// Whether it is the name of what a run keeps in its folder.
-bool is_of_run(const std::string& name) {
-  return is_run_checkpoint(name) || std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
-}
 
 /// Whether a process was killed while it saved `last`.
 bool was_saving_last(const fs::path& folder) {
@@ -122,7 +102,7 @@ bool was_saving_last(const fs::path& folder) {
                      [](const std::string& name) { return file_of_temporary(name) == "last.safetensors"; });
 }
 
-/// Whether flock failed as the file system has no such locks, which is no reason not to train.
+/// Whether flock failed as file systems do that have no such locks, which is no reason not to train.
 bool has_no_locks(int error) {
   return error == EOPNOTSUPP || error == ENOSYS || error == EINVAL || error == ENOLCK || error == EBADF;
 }
@@ -141,7 +121,7 @@ void make_run_folder(const fs::path& folder) {
 
 void require_files_of_run(const fs::path& folder, bool fresh) {
   for (const std::string& name : names_in(folder)) {
-    if (!is_of_run(name)) continue;
+    if (!is_name_of_run(name)) continue;
     const fs::path path = folder / name;
     std::error_code error;
     const fs::file_type type = fs::symlink_status(path, error).type();
@@ -150,7 +130,7 @@ void require_files_of_run(const fs::path& folder, bool fresh) {
     }
     if (type != fs::file_type::symlink || fresh) continue;
     const fs::path target = end_of_links(path);
-    if (!is_of_run(target.filename().string()) || !fs::equivalent(target.parent_path(), folder, error)) continue;
+    if (!is_name_of_run(target.filename().string()) || !fs::equivalent(target.parent_path(), folder, error)) continue;
     throw DataError(
         fmt::format("{}: is a link to {}, which would change with it; remove the link, or copy the file to its place",
                     path.string(), target.filename().string()));
@@ -172,9 +152,13 @@ void clean_run_folder(const fs::path& folder, const std::set<Index>& kept, bool 
 std::vector<std::string> files_of_run(const fs::path& folder) {
   std::vector<std::string> files;
   for (const std::string& name : names_in(folder)) {
-    if (is_of_run(name)) files.push_back((folder / name).string());
+    if (is_name_of_run(name)) files.push_back((folder / name).string());
   }
   return files;
+}
+
+bool is_name_of_run(const std::string& name) {
+  return is_run_checkpoint(name) || std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 bool is_run_checkpoint(const fs::path& path) {
@@ -200,7 +184,11 @@ FolderLock::FolderLock(const fs::path& folder)
       file_(uninterrupted([&] { return file_calls().open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); })) {
   const int locked = file_ < 0 ? -1 : uninterrupted([&] { return ::flock(file_, LOCK_EX | LOCK_NB); });
   const int error = errno;
-  if (locked == 0 || (file_ >= 0 && has_no_locks(error))) return;
+  if (locked == 0) return;
+  if (file_ >= 0 && has_no_locks(error)) {
+    why_not_locked_ = std::strerror(error);
+    return;
+  }
   if (file_ >= 0) ::close(file_);
   if (file_ >= 0 && error == EWOULDBLOCK) {
     throw DataError(fmt::format(
@@ -271,17 +259,6 @@ void require_no_other_files(const fs::path& folder, const Config& config, const 
   throw DataError(
       fmt::format("{}: holds {}, which no run left there; use --fresh to replace it, or --run to choose another folder",
                   folder.string(), fmt::join(others, ", ")));
-}
-
-void require_not_removed(const fs::path& folder, const std::string& warm_start) {
-  if (warm_start.empty()) return;
-  for (const std::string& name : names_in(folder)) {
-    if (!is_run_checkpoint(name) || !leads_through(warm_start, folder / name)) continue;
-    throw ConfigError(fmt::format(
-        "training.warm_start is {}, which --fresh would remove; copy it to another place, or choose "
-        "another folder with --run",
-        is_run_checkpoint(warm_start) ? warm_start : fmt::format("{}, {}", warm_start, (folder / name).string())));
-  }
 }
 
 void mend_best(const fs::path& folder, TrainingState& state, bool ended, Progress& progress) {

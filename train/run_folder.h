@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "weft/core/types.h"
 #include "weft/nn/registry.h"
@@ -27,7 +29,8 @@ void clean_run_folder(const std::filesystem::path& folder, const std::set<Index>
 /// Holds a run folder for this process, until it ends in whatever way.
 class FolderLock {
  public:
-  /// Throws DataError if another process holds it, or if it cannot be held; on a file system without locks nothing holds it.
+  /// Throws DataError if another process holds it, or if it cannot be held; on a file system without locks nothing holds
+  /// it, and why_not_locked() says so.
   explicit FolderLock(const std::filesystem::path& folder);
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
@@ -37,10 +40,17 @@ class FolderLock {
   /// cannot be looked at.
   void require_held() const;
 
+  /// What the system said where it has no locks; empty if no other process can hold the folder too.
+  const std::string& why_not_locked() const { return why_not_locked_; }
+
  private:
   std::filesystem::path folder_;
   int file_;
+  std::string why_not_locked_;
 };
+
+/// Whether it is the name of what a run keeps in its folder: a checkpoint, its log, its configuration, its time.
+bool is_name_of_run(const std::string& name);
 
 /// Whether a path has the name of a checkpoint that runs write: last, best or one of a step.
 bool is_run_checkpoint(const std::filesystem::path& path);
@@ -60,9 +70,6 @@ void require_no_results(const std::filesystem::path& folder, const Config& confi
 /// text in the place of a toy task's that neither that task nor that of the run which was killed makes.
 void require_no_other_files(const std::filesystem::path& folder, const Config& config,
                             const std::filesystem::path& config_file, const RunText& text);
-
-/// Throws ConfigError for a checkpoint to start from that `--fresh` would remove from the folder, or a link on the way to it.
-void require_not_removed(const std::filesystem::path& folder, const std::string& warm_start);
 
 /// Sees to it that best.safetensors is the checkpoint of the best validation so far, and not one that a killed process
 /// saved later, or that the next validation makes it anew, if there is one, as the run has not `ended`.

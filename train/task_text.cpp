@@ -33,17 +33,17 @@ std::vector<std::pair<std::string, const std::vector<std::string>*>> files_of(co
   return files;
 }
 
-constexpr auto has_name_of_text = [](std::string_view name) {
-  return name.ends_with(kSource) || name.ends_with(kTarget);
-};
-
 /// What is at a path, which may be a link.
 fs::file_type type_at(const fs::path& path) {
   std::error_code ignored;
   return fs::symlink_status(path, ignored).type();
 }
 
+constexpr auto has_name_of_text = [](std::string_view name) { return is_text_name(name); };
+
 }  // namespace
+
+bool is_text_name(std::string_view name) { return name.ends_with(kSource) || name.ends_with(kTarget); }
 
 std::vector<std::string> other_task_files(const TaskText& text, const fs::path& run) {
   std::vector<std::string> others;
@@ -78,6 +78,14 @@ void stage_task(const TaskText& text, const fs::path& run) {
                               error ? error.message() : std::strerror(errno)));
 }
 
+void remove_task(const TaskText& text, const fs::path& run) {
+  for (const auto& file : files_of(text)) {
+    const fs::path path = run / kTaskFolder / file.first;
+    if (file_calls().unlink(path.c_str()) == 0 || errno == ENOENT) continue;
+    throw Error(fmt::format("{}: cannot remove ({})", path.string(), std::strerror(errno)));
+  }
+}
+
 void place_task(const TaskText& text, const fs::path& run) {
   for (const auto& file : files_of(text)) {
     const fs::path to = run / kTaskFolder / file.first;
@@ -94,7 +102,7 @@ void remove_staged_task(const fs::path& run) {
   remove_dead_temporaries(staged, has_name_of_text);
   std::error_code ignored;
   for (const std::string& name : names_in(staged)) {
-    if (has_name_of_text(name)) fs::remove(staged / name, ignored);
+    if (is_text_name(name)) fs::remove(staged / name, ignored);
   }
   fs::remove(staged, ignored);
 }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,12 +18,18 @@ using TaskText = std::vector<std::pair<std::string, ParallelText>>;
 /// The folder of a run that has the text, and the one in which it is written.
 inline constexpr const char *kTaskFolder = "data", *kStagedFolder = "data.new";
 
+/// Whether a file of this name in kStagedFolder is taken for a task's text there.
+bool is_text_name(std::string_view name);
+
 /// The files in a run's kTaskFolder, by their names there, that place_task would replace by what is different.
 std::vector<std::string> other_task_files(const TaskText& text, const std::filesystem::path& run);
 
 /// Writes a text into a run's kStagedFolder. Throws DataError if that or kTaskFolder is a link or a file, or if a folder is in
 /// the place of a text there; Error if the text cannot be written. Does nothing for no text.
 void stage_task(const TaskText& text, const std::filesystem::path& run);
+
+/// Removes the files from kTaskFolder that place_task would replace. Throws Error if that fails.
+void remove_task(const TaskText& text, const std::filesystem::path& run);
 
 /// Moves the text that is staged to kTaskFolder. Throws Error if that fails.
 void place_task(const TaskText& text, const std::filesystem::path& run);

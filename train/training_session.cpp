@@ -19,6 +19,7 @@
 #include "weft/train/memory_refusal.h"
 #include "weft/train/output_file.h"
 #include "weft/train/run_files.h"
+#include "weft/train/run_inputs.h"
 #include "weft/train/run_texts.h"
 #include "weft/train/same_command.h"
 #include "weft/train/stop_signal.h"
@@ -88,7 +89,7 @@ TrainingSession::TrainingSession(const Arguments& arguments, Config config, cons
 int TrainingSession::run() {
   require_output_apart();
   // Held before anything is read: another process may be about to replace it.
-  if (is_folder(folder_)) lock_.emplace(folder_);
+  if (is_folder(folder_)) hold_folder();
   require_files_of_run(folder_, fresh_);
   if (lock_ && !fresh_ && is_there(last_)) {
     resumes_ = true;
@@ -112,6 +113,14 @@ void TrainingSession::require_output_apart() const {
   inputs.push_back(config_file_.string());
   if (!config_.training.warm_start.empty()) inputs.push_back(config_.training.warm_start);
   require_not_printed_to(inputs);
+}
+
+/// Holds the run folder, which its user has to do where the system cannot.
+void TrainingSession::hold_folder() {
+  lock_.emplace(folder_);
+  if (lock_->why_not_locked().empty()) return;
+  warn(fmt::format("{}: cannot be locked ({}); let no other weft train use it meanwhile", folder_.string(),
+                   lock_->why_not_locked()));
 }
 
 /// Loads the run that is there, which must be of this configuration but for what may change between sessions.
@@ -155,11 +164,8 @@ int TrainingSession::tidy_ended_run(TrainingEnd end) {
 
 void TrainingSession::read_text() {
   if (!resumes_) checkpoint_.state.file_hashes = run_file_hashes(config_.data);  // before they are read
-  if (fresh_) {
-    require_not_removed(folder_, config_.training.warm_start);
-  } else if (!resumes_) {
-    require_no_results(folder_, config_, registry_);
-  }
+  if (!resumes_ && !fresh_) require_no_results(folder_, config_, registry_);
+  if (!resumes_) require_inputs_kept(folder_, config_, fresh_);
   text_.emplace(config_.data);
   if (!resumes_ && !fresh_) require_no_other_files(folder_, config_, config_file_, *text_);
   valid_text_ = text_->split("valid");
@@ -247,7 +253,7 @@ void TrainingSession::take_folder() {
   if (lock_) lock_->require_held();
   make_run_folder(folder_);
   if (!lock_) {
-    lock_.emplace(folder_);
+    hold_folder();
     require_files_of_run(folder_, fresh_);
     if (is_there(last_)) {
       throw DataError(fmt::format("{}: another weft train began there meanwhile; the same command goes on from it",
@@ -275,8 +281,13 @@ void TrainingSession::begin_run() {
   }
   lock_->require_held();
   clean_run_folder(folder_, {}, fresh_, config_file_);
-  place_task(text_->task(), folder_);
+  remove_task(text_->task(), folder_);
+  // If this is killed from here on, the log tells that there was a run, and its configuration which text is its own.
+  lock_->require_held();
+  if (const fs::path log = folder_ / "log.jsonl"; !is_there(log)) write_file(log, "");
   write_config(folder_ / "config.json", config_, config_file_, *lock_, progress_);
+  lock_->require_held();
+  place_task(text_->task(), folder_);
 }
 
 int TrainingSession::train() {
@@ -285,12 +296,14 @@ int TrainingSession::train() {
   if (!resumes_) {
     for (const std::string& line : small_vocabulary_warnings(*checkpoint_.model)) progress_.line(line);
   }
-  Trainer trainer(
-      *checkpoint_.model, checkpoint_.state,
-      {std::move(training_.encoded.corpus), std::move(valid_.corpus), std::move(valid_lines_),
-       std::move(train_in_epoch_), [this](std::span<const Index> pairs) { return text_->train_places(pairs, folder_); },
-       [this] { lock_->require_held(); }},
-      folder_, progress_);
+  Trainer trainer(*checkpoint_.model, checkpoint_.state,
+                  {std::move(training_.encoded.corpus), std::move(valid_.corpus), std::move(valid_lines_),
+                   std::move(train_in_epoch_),
+                   [this](std::span<const Index> pairs) {
+                     return text_->train_places(pairs, folder_, checkpoint_.state.file_hashes);
+                   },
+                   [this] { lock_->require_held(); }},
+                  folder_, progress_);
   if (resumes_) tidy_run();
   print_beginning(trainer);
   if (config_.training.minutes > 0) {

@@ -34,6 +34,7 @@ class TrainingSession {
  private:
   // In the order of run(). A number that is returned is the exit code.
   void require_output_apart() const;
+  void hold_folder();
   void load_run();
   void tidy_run();
   int tidy_ended_run(TrainingEnd end);

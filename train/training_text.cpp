@@ -24,13 +24,6 @@ constexpr std::string_view kCacheSuffix = ".corpus";
 
 std::string cache_name(std::uint64_t key) { return fmt::format("{:016x}{}", key, kCacheSuffix); }
 
-/// Whether cache_name can have made this name.
-bool is_cache_name(std::string_view name) {
-  constexpr std::size_t kDigits = 16;
-  return name.size() == kDigits + kCacheSuffix.size() && name.ends_with(kCacheSuffix) &&
-         name.find_first_not_of("0123456789abcdef") == kDigits;
-}
-
 /// A hash of what decides, beside the files and the vocabularies, which tokens there are.
 std::uint64_t rules_hash(const DataConfig& config) {
   std::uint64_t hash = text_hash(config.tokenizer);
@@ -67,6 +60,12 @@ bool may_be(const EncodedCorpus& all, const TranslationModel& model, Index longe
 }
 
 }  // namespace
+
+bool is_cache_name(std::string_view name) {
+  constexpr std::size_t kDigits = 16;
+  return name.size() == kDigits + kCacheSuffix.size() && name.ends_with(kCacheSuffix) &&
+         name.find_first_not_of("0123456789abcdef") == kDigits;
+}
 
 fs::path cache_folder(const DataConfig& config, const fs::path& run) {
   if (config.cache == "none") return {};

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "weft/train/progress.h"
 #include "weft/train/run_data.h"
@@ -17,6 +18,9 @@ struct TrainingText {
   bool cached = false;          ///< whether it was read from there
   std::string problem;          ///< why a file that is there could not be used; empty if it could, or there is none
 };
+
+/// Whether it is the name of a cache: keep_training_text removes such files.
+bool is_cache_name(std::string_view name);
 
 /// Where a run keeps its training text as ids; empty for nowhere.
 std::filesystem::path cache_folder(const DataConfig& config, const std::filesystem::path& run);
