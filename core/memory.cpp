@@ -60,7 +60,7 @@ constexpr std::size_t kMapped = 32 * 1024;
 /// spares the CPU much looking up of addresses. What does not fill such a page stays in small ones, of which only those
 /// in use take memory.
 void* take_from_system(std::size_t bytes) {
-  if (bytes < kMapped) return ::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow);
+  if (bytes < kMapped) return ::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow);
   constexpr std::size_t kLargePage = std::size_t{2} << 20;
   const std::size_t spare = bytes < 2 * kLargePage ? 0 : kLargePage;
   void* const mapped = ::mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -80,7 +80,7 @@ void* take_from_system(std::size_t bytes) {
 
 void give_to_system(void* block, std::size_t bytes) {
   if (bytes < kMapped) {
-    ::operator delete(block, std::align_val_t{kAlignment});
+    ::operator delete (block, std::align_val_t{kAlignment});
   } else {
     ::munmap(block, bytes);
   }
@@ -98,11 +98,13 @@ class Pool {
     if (header == nullptr) {
       // Batches of ever other shapes would leave ever more blocks that fit nothing.
       release_kept(most_reserved(needed) - static_cast<Index>(size));
+      inside_ = true;  // throws nothing
       header = static_cast<Header*>(take_from_system(size + kAlignment));
       if (header == nullptr) {
         release_kept(0);
         header = static_cast<Header*>(take_from_system(size + kAlignment));
       }
+      inside_ = false;
       if (header == nullptr) fail(bytes);
       header->size_class = size_class;
       header->bytes = size;
@@ -124,10 +126,13 @@ class Pool {
     statistics_.current_bytes -= static_cast<Index>(header->taken);
   }
 
-  void release() {
+  Index release() {
+    if (inside_) return 0;
     const std::scoped_lock lock(mutex_);
+    const Index before = statistics_.reserved_bytes;
     release_kept(0);
     most_needed_ = statistics_.current_bytes;
+    return before - statistics_.reserved_bytes;
   }
 
   MemoryStatistics statistics() {
@@ -169,11 +174,14 @@ class Pool {
         "out of memory: cannot allocate {} bytes for a tensor; use smaller batches or a smaller model", bytes));
   }
 
+  static thread_local bool inside_;  // whether this thread holds the mutex while a new-handler may be called
   std::mutex mutex_;
   std::array<Header*, kClasses> kept_{};
   MemoryStatistics statistics_;
   Index most_needed_ = 0;  // handed out at one time, ever
 };
+
+thread_local bool Pool::inside_ = false;
 
 /// Never destroyed: tensors of static storage may outlive any other order of destruction.
 Pool& pool() {
@@ -185,7 +193,7 @@ Pool& pool() {
 
 MemoryStatistics memory_statistics() { return pool().statistics(); }
 void reset_peak_memory() { pool().reset_peak(); }
-void release_unused_memory() { pool().release(); }
+Index release_unused_memory() { return pool().release(); }
 
 void* pool_allocate(std::size_t bytes) {
   void* block = pool().allocate(bytes);

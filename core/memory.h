@@ -27,8 +27,9 @@ constexpr Index most_reserved(Index needed) { return needed + needed / 2 + (Inde
 /// Starts a new peak at what is handed out now.
 void reset_peak_memory();
 
-/// Gives the kept blocks back to the heap.
-void release_unused_memory();
+/// Gives the kept blocks back, and says how many bytes they were. A new-handler may call it: inside the pool itself, which
+/// does that by itself, it does nothing.
+Index release_unused_memory();
 
 /// A block of at least `bytes` bytes, aligned to 64; safe to call from any thread. In a build with WEFT_NAN_FILL its
 /// content is NaN, otherwise unspecified. Throws weft::Error when memory is out, with the size asked for.

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 #include <utility>
 
 #include "weft/core/error.h"
-#include "weft/core/random.h"
 
 namespace weft {
 namespace {
@@ -22,21 +20,32 @@ void check_batch_tokens(Index batch_tokens) {
   if (batch_tokens < 1) throw ConfigError(fmt::format("batch_tokens is {}; use 1 or more", batch_tokens));
 }
 
-// Cuts sentences, in their order, into batches of at most `batch_tokens`; a sentence that costs more is
-// alone.
+// Cuts sentences, in their order, into batches of at most `batch_tokens`, each of which is given to `take`; a sentence that
+// costs more is alone. The last batch, which may have room, is left: its place in `order` is returned.
 template <class Cost>
-Batches cut(std::span<const Index> order, Index batch_tokens, Cost cost) {
-  Batches batches;
+std::size_t cut(std::span<const Index> order, Index batch_tokens, Cost cost,
+                FunctionRef<void(std::span<const Index>)> take) {
+  std::size_t begin = 0;
   Index used = 0;
-  for (const Index sentence : order) {
-    const Index added = cost(sentence);
-    if (batches.empty() || used + added > batch_tokens) {
-      batches.emplace_back();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Index added = cost(order[i]);
+    if (i > begin && used + added > batch_tokens) {
+      take(order.subspan(begin, i - begin));
+      begin = i;
       used = 0;
     }
-    batches.back().push_back(sentence);
     used += added;
   }
+  return begin;
+}
+
+// All batches of sentences in that order.
+template <class Cost>
+Batches cut_all(std::span<const Index> order, Index batch_tokens, Cost cost) {
+  Batches batches;
+  const auto append = [&](std::span<const Index> batch) { batches.emplace_back(batch.begin(), batch.end()); };
+  const std::size_t last = cut(order, batch_tokens, cost, append);
+  if (last < order.size()) append(order.subspan(last));
   return batches;
 }
 
@@ -86,35 +95,40 @@ BatchPlan::BatchPlan(const Corpus& corpus, Index batch_tokens, std::uint64_t see
   }
 }
 
-std::vector<std::vector<Index>> BatchPlan::epoch(Index number) const {
+void BatchPlan::cut_epoch(Random& random, FunctionRef<void(std::span<const Index>)> take) const {
   const auto lengths = [this](Index i) { return lengths_[static_cast<std::size_t>(i)]; };
   const auto cost = [&](Index i) { return Index{lengths(i).target} + lengths(i).source + 2; };
   const auto shorter = [&](Index a, Index b) {
     const Lengths left = lengths(a), right = lengths(b);
     return left.target != right.target ? left.target < right.target : left.source < right.source;
   };
-  Random random(seed_, random_site("batch plan") + static_cast<std::uint64_t>(number));
   auto order = all_sentences(static_cast<Index>(lengths_.size()));
   random.shuffle(order);
-
-  Batches batches;
-  std::vector<Index> pool;
-  for (std::size_t next = 0; next < order.size();) {
-    for (Index pool_tokens = 0; next < order.size() && pool_tokens / kPoolBatches < batch_tokens_; ++next) {
-      pool.push_back(order[next]);
-      pool_tokens += cost(order[next]);
-    }
+  for (std::size_t begin = 0, next = 0; next < order.size();) {
+    Index pool_tokens = 0;
+    for (; next < order.size() && pool_tokens / kPoolBatches < batch_tokens_; ++next) pool_tokens += cost(order[next]);
+    const std::span<Index> pool(order.data() + begin, next - begin);
     std::stable_sort(pool.begin(), pool.end(), shorter);
-    Batches cuts = cut(pool, batch_tokens_, cost);
-    pool.clear();
-    if (next < order.size()) {  // the last batch has room: it goes on in the next pool
-      pool = std::move(cuts.back());
-      cuts.pop_back();
-    }
-    std::move(cuts.begin(), cuts.end(), std::back_inserter(batches));
+    begin += cut(pool, batch_tokens_, cost, take);  // the last batch has room: it goes on in the next pool
+    if (next == order.size()) take(std::span(order).subspan(begin));
   }
+}
+
+std::vector<std::vector<Index>> BatchPlan::epoch(Index number) const {
+  Random random = random_of(number);
+  Batches batches;
+  cut_epoch(random, [&](std::span<const Index> batch) { batches.emplace_back(batch.begin(), batch.end()); });
   random.shuffle(batches);
   return batches;
+}
+
+void BatchPlan::each_batch(Index number, FunctionRef<void(std::span<const Index>)> take) const {
+  Random random = random_of(number);
+  cut_epoch(random, take);
+}
+
+Random BatchPlan::random_of(Index number) const {
+  return Random(seed_, random_site("batch plan") + static_cast<std::uint64_t>(number));
 }
 
 std::vector<std::vector<Index>> batches_by_length(const Corpus& corpus, Index batch_tokens) {
@@ -124,7 +138,7 @@ std::vector<std::vector<Index>> batches_by_length(const Corpus& corpus, Index ba
     return std::pair(corpus.target.length(a), corpus.source.length(a)) <
            std::pair(corpus.target.length(b), corpus.source.length(b));
   });
-  return cut(order, batch_tokens, [&](Index i) { return corpus.source.length(i) + corpus.target.length(i) + 2; });
+  return cut_all(order, batch_tokens, [&](Index i) { return corpus.source.length(i) + corpus.target.length(i) + 2; });
 }
 
 std::vector<std::vector<Index>> batches_by_length(const EncodedText& source, Index batch_tokens) {
@@ -132,7 +146,7 @@ std::vector<std::vector<Index>> batches_by_length(const EncodedText& source, Ind
   auto order = all_sentences(source.sentences());
   std::stable_sort(order.begin(), order.end(),
                    [&source](Index a, Index b) { return source.length(a) < source.length(b); });
-  return cut(order, batch_tokens, [&](Index i) { return source.length(i) + 1; });
+  return cut_all(order, batch_tokens, [&](Index i) { return source.length(i) + 1; });
 }
 
 }  // namespace weft

@@ -7,7 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "weft/core/function_ref.h"
 #include "weft/core/ragged.h"
+#include "weft/core/random.h"
 #include "weft/core/types.h"
 #include "weft/data/corpus.h"
 
@@ -47,7 +49,14 @@ class BatchPlan {
   /// constructor's arguments and `number`.
   std::vector<std::vector<Index>> epoch(Index number) const;
 
+  /// Gives the batches of epoch() to `take`, in another order, one at a time: it does not hold them all.
+  void each_batch(Index number, FunctionRef<void(std::span<const Index>)> take) const;
+
  private:
+  Random random_of(Index number) const;
+  /// Gives `take` the batches of an epoch that `random` shuffles.
+  void cut_epoch(Random& random, FunctionRef<void(std::span<const Index>)> take) const;
+
   struct Lengths {
     std::int32_t target, source;
   };

@@ -17,6 +17,7 @@
 
 #include "weft/core/c_locale.h"
 #include "weft/core/error.h"
+#include "weft/core/memory.h"
 #include "weft/core/omp_threads.h"
 #include "weft/core/suggestion.h"
 #include "weft/core/temporary.h"
@@ -132,7 +133,9 @@ int fail(const std::exception& error, int code, bool lines = false) {
 /// library take memory and cannot fail.
 std::atomic<void*> reserve{nullptr};
 
+/// Makes room for what is asked for, first with what the pool of tensors keeps; then it is to fail.
 void give_up_reserve() {
+  if (release_unused_memory() > 0) return;
   std::free(reserve.exchange(nullptr));
   throw std::bad_alloc();
 }

@@ -137,8 +137,14 @@ std::vector<BatchSize> training_batches(const TranslationModel& model, const Cor
   const Index epochs = planned_epochs(config.training, train, batch_tokens);
   std::vector<BatchSize> sizes;
   const auto append_planned = [&](const Corpus& corpus) {
+    constexpr std::size_t kAtOnce = 4096;  // of many small batches few are held
     const BatchPlan plan(corpus, batch_tokens, static_cast<std::uint64_t>(config.training.seed));
-    for (Index epoch = 0; epoch < epochs; ++epoch) append_sizes(corpus, plan.epoch(epoch), sizes);
+    for (Index epoch = 0; epoch < epochs; ++epoch) {
+      plan.each_batch(epoch, [&](std::span<const Index> sentences) {
+        sizes.push_back(size_of(corpus, sentences));
+        if (sizes.size() % kAtOnce == 0) sizes = outermost(std::move(sizes));
+      });
+    }
   };
   append_planned(train);
   constexpr double kBatches = 4;

@@ -45,8 +45,8 @@ Index text_bytes(const TranslationModel& model, const Corpus& train, double toke
   const double epoch = static_cast<double>(tokens_of(train)) + text.more / sizeof(TokenId);
   const double batches = std::max(1.0, std::floor((epoch + 2 * pairs) / static_cast<double>(batch_tokens))),
                further = static_cast<double>(model.config().training.accumulate - 1);  // batches of an update
-  constexpr double kPlanned =
-      2 * sizeof(Index);  // order and batches; the rest of planning is memory that is free again
+  // While an epoch is planned, beside what the pool keeps: lengths, order, batches, and what sorting takes.
+  constexpr double kPlanned = 4 * sizeof(Index);
   const double planned = pairs * (kPlanned + sizeof(Index) * std::min(tokens / epoch, further / batches));
   if (model.config().data.subword_sampling == 0) return static_cast<Index>(planned);
   const double epochs = std::min(std::ceil(tokens / epoch), std::max(2.0, 1 + std::ceil(further / batches)));

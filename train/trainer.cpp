@@ -125,6 +125,7 @@ Index Trainer::tokens_per_epoch() const {
 
 void Trainer::begin_epoch() {
   if (data_.train_in_epoch) train_ = std::make_shared<const Corpus>(data_.train_in_epoch(state_.epoch));
+  epoch_ = {};  // before the next is planned: both at a time would take more than the forecast of a run says
   epoch_ = plan(*train_, state_.epoch);
 }
 
