@@ -65,10 +65,12 @@ ShortLines read_blocks(std::span<const TextFiles> texts, FunctionRef<void(const 
   using Found = PairReader::Found;
   ShortLines short_lines;
   ParallelText block;
+  std::size_t bytes = 0;  // of text in it
   const auto hand_out = [&] {
     take(block);
     block.source.clear();
     block.target.clear();
+    bytes = 0;
   };
   for (const TextFiles& files : texts) {
     reading = &files;
@@ -90,7 +92,8 @@ ShortLines read_blocks(std::span<const TextFiles> texts, FunctionRef<void(const 
       target = target || !is_blank(reader.target());
       block.source.emplace_back(reader.source());
       block.target.emplace_back(reader.target());
-      if (static_cast<Index>(block.source.size()) == kBlockPairs) hand_out();
+      bytes += reader.source().size() + reader.target().size();
+      if (static_cast<Index>(block.source.size()) == kBlockPairs || bytes >= kBlockBytes) hand_out();
     }
     require_text(files, source, target, pairs);
   }

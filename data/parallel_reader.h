@@ -61,14 +61,16 @@ struct ShortLines {
   std::string first;  ///< "FILE:LINE"
 };
 
-/// The pairs in a block; what stays in memory of a text that is read.
+/// The pairs in a block, and the bytes of text with which one ends before that, as a small gzipped file may hold long lines;
+/// what stays in memory of a text that is read.
 inline constexpr Index kBlockPairs = 1 << 18;
+inline constexpr std::size_t kBlockBytes = std::size_t{32} << 20;
 
-/// Reads all pairs of the texts in turn and hands them out in blocks of kBlockPairs pairs, the last smaller. Blank lines
-/// at the end of a file that its partner lacks are left out, blank lines elsewhere stay; lines of a TSV file with too few
-/// columns are left out and counted in the result. Throws DataError as read_lines does, also where memory ends in `take`,
-/// and if the line counts of two files differ, if a side of a text is blank throughout, or if no line of a TSV file has
-/// the columns.
+/// Reads all pairs of the texts in turn and hands them out in blocks of kBlockPairs pairs, those of kBlockBytes and more and
+/// the last smaller; nothing may depend on where a block ends. Blank lines at the end of a file that its partner lacks are
+/// left out, blank lines elsewhere stay; lines of a TSV file with too few columns are left out and counted in the result.
+/// Throws DataError as read_lines does, also where memory ends in `take`, and if the line counts of two files differ, if a
+/// side of a text is blank throughout, or if no line of a TSV file has the columns.
 ShortLines read_blocks(std::span<const TextFiles> texts, FunctionRef<void(const ParallelText& block)> take);
 
 }  // namespace weft

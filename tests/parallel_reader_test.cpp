@@ -144,3 +144,15 @@ TEST_CASE("blocks have a bounded size and lose nothing between them") {
     CHECK(all.text.target[static_cast<std::size_t>(i)] == std::to_string(-i));
   }
 }
+
+TEST_CASE("a block of long lines ends after some text, as a small file may unpack to much") {
+  const TemporaryFolder folder;
+  const std::string line(kBlockBytes / 9, 'a');
+  std::string text;
+  for (int i = 0; i < 6; ++i) text += line + "\n";
+  const auto file = folder.write("a.gz", gzipped(text));
+  const Read all = read({pair_of(file, file)});
+  CHECK(all.blocks == std::vector<std::size_t>{5, 1});  // 10 lines have more than a block's text
+  CHECK(all.text.source == Lines(6, line));
+  CHECK(all.text.target == all.text.source);
+}
