@@ -94,11 +94,14 @@ ParallelText draw_sequences(const SequenceTask& task, Side side, Index shortest,
   return text;
 }
 
+/// Writes lines so that LineReader, which drops a byte order mark before the first and a CR at the end of each, gives them.
 void write_lines(const std::filesystem::path& path, const std::vector<std::string>& lines) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
   write_file_atomically(path, [&](FileWriter& writer) {
+    if (!lines.empty() && lines.front().starts_with(kMark)) writer.write(kMark);
     for (const std::string& line : lines) {
       writer.write(line);
-      writer.write("\n");
+      writer.write(line.ends_with('\r') ? "\r\n" : "\n");
     }
   });
 }

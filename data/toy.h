@@ -36,8 +36,9 @@ std::vector<std::string> toy_tasks();
 std::vector<std::pair<std::string, ParallelText>> make_toy(std::string_view task, std::optional<Index> pairs,
                                                            std::uint64_t seed);
 
-/// Writes the splits as <split>.src and <split>.trg into a directory, made if missing. Each file appears
-/// whole or not at all. Throws DataError if the directory cannot be made, Error if a file cannot be written.
+/// Writes the splits as <split>.src and <split>.trg into a directory, made if missing, so that reading them gives
+/// the same lines. Each file appears whole or not at all. Throws DataError if the directory cannot be made, Error
+/// if a file cannot be written.
 void write_toy(const std::vector<std::pair<std::string, ParallelText>>& splits, const std::filesystem::path& directory);
 
 }  // namespace weft

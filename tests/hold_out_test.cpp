@@ -8,9 +8,12 @@
 #include <set>
 #include <string>
 
+#include "temporary_folder.h"
 #include "throws.h"
 #include "weft/core/error.h"
 #include "weft/core/random.h"
+#include "weft/data/text_file.h"
+#include "weft/data/toy.h"
 #include "weft/data/utf8.h"
 
 using namespace weft;
@@ -116,4 +119,17 @@ TEST_CASE("numbers that cannot be had are refused with what can") {
   const auto parts = parts_of(chain, 1, 0);
   CHECK(parts == std::vector<Part>{Part::kTrain, Part::kTrain, Part::kTrain, Part::kTrain, Part::kValid});
   CHECK(parts_of(chain, 4, 0)[4] == Part::kTrain);
+}
+
+TEST_CASE("pairs written to files are read as they are, whatever a reader drops") {
+  const TemporaryFolder folder;
+  const std::string mark = "\xEF\xBB\xBF";
+  const ParallelText marks{{mark + "a", mark + "b", "", "c\r", "\r\r"}, {"A\r", mark, "d" + mark, "\r", ""}};
+  const ParallelText plain{{"a"}, {"b"}};
+  write_toy({{"valid", marks}, {"test", plain}, {"none", {}}}, folder / "out");
+  const auto read = [&](const char* name) { return read_lines(folder / "out" / name); };
+  CHECK(read("valid.src") == marks.source);
+  CHECK(read("valid.trg") == marks.target);
+  CHECK(bytes_of(folder / "out" / "test.src") == "a\n");
+  CHECK(bytes_of(folder / "out" / "none.src").empty());
 }
