@@ -15,7 +15,8 @@ namespace {
 constexpr bool kDouble = sizeof(real) == sizeof(double);
 constexpr double kStep = kDouble ? 0x1p-8 : 0x1p-4;  // the first step, for an element of magnitude up to 1
 constexpr int kTries = 4;                            // how often the step is made smaller at a kink
-constexpr double kFloor = kDouble ? 1e-6 : 1e-2;     // about the noise of a difference, where a gradient is zero
+constexpr double kFloor = 1e-6;                      // about the noise of a difference, where a gradient is zero
+constexpr double kShare = kDouble ? 0 : 1e-2;        // and in float, of the result's root mean square up to 1
 
 /// Weights that no mistake is likely to be orthogonal to, none of them near zero.
 Tensor random_weights(const Shape& shape) {
@@ -96,8 +97,13 @@ class Numeric {
       const double term = static_cast<double>(weights_.values()[i]) * static_cast<double>(result.values()[i]);
       squares += term * term;
     }
+    const auto count = static_cast<double>(std::max<std::size_t>(1, weights_.values().size()));
+    least_ = std::max(kFloor, kShare * std::min(1.0, std::sqrt(squares / count)));
     rounding_ = 16 * static_cast<double>(std::numeric_limits<real>::epsilon()) * std::sqrt(squares);
   }
+
+  /// A gradient that counts as zero, beside the noise of differences.
+  double least() const { return least_; }
 
   struct Estimate {
     double value = 0;
@@ -165,6 +171,7 @@ class Numeric {
   std::span<const Tensor> inputs_;
   const Tensor weights_;
   std::vector<Var> constants_;
+  double least_ = kFloor;
   double rounding_;  // of the sum, some steps of computing on
 };
 
@@ -188,7 +195,8 @@ GradientCheck gradient_check(const Differentiable& f, std::span<const Tensor> in
     double largest = 0, worst = 0;
     for (const Part& part : parts) largest = std::max(largest, norm(gradients[input], part));
     for (const Part& part : parts) {
-      const double floor = std::max({0.01 * largest, kFloor, part.size() > 1 ? norm(gradients[input], part) : 0});
+      const double floor =
+          std::max({0.01 * largest, differences.least(), part.size() > 1 ? norm(gradients[input], part) : 0});
       const double analytic = derivative(gradients[input], part);
       const Numeric::Estimate numeric = differences.derivative(input, part, 0.1 * tolerance, floor);
       const double scale = std::max({std::abs(analytic), std::abs(numeric.value), floor});

@@ -14,9 +14,10 @@ namespace weft {
 /// What a gradient check found.
 struct GradientCheck {
   /// The worst difference over all elements of all inputs: |backward - numeric| / max(|backward|, |numeric|, floor),
-  /// with floor a hundredth of the largest gradient of that input (or 1e-6, 1e-2 in float, if larger), so that rounding
-  /// of tiny elements does not count as an error. An error beyond the tolerance is less by the rounding of the
-  /// numeric gradient, in float by all that this is in doubt by.
+  /// with floor a hundredth of the largest gradient of that input (or 1e-6 if larger; in float a hundredth of the
+  /// result's root mean square, but of 1 at most, if larger), so that rounding of tiny elements does not count as an
+  /// error. An error beyond the tolerance is less by the rounding of the numeric gradient, in float by all that this is
+  /// in doubt by.
   double worst_error = 0;
   std::string worst_place;         ///< "input 1, element 17: backward 0.25, numeric 0.5"
   bool passed = false;             ///< worst_error <= the tolerance

@@ -1,6 +1,8 @@
 // The gradient check of modules: it passes what is right, and finds the one parameter whose gradient is wrong.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "op_table.h"
 #include "weft/nn/gradient_check.h"
 #include "weft/nn/layers.h"
@@ -69,4 +71,28 @@ TEST_CASE("a gradient check of a module sees inputs, unused parameters, and shar
   CHECK_FALSE(wrong.passed);
   CHECK(wrong.worst_place.rfind("input 1, element ", 0) == 0);
   CHECK(wrong.wrong == std::vector<std::string>{"input 1"});
+}
+
+TEST_CASE("a gradient check tells a gradient that is zero or reversed however small the result is") {
+  const std::vector<Tensor> inputs{random_tensor({2, 4}, 4)};
+  for (const double size : {1., 1e-3, 1e-5}) {
+    for (const double factor : {1., 0., -1.}) {
+      CAPTURE(size);
+      CAPTURE(factor);
+      const auto function = [&](Vars v) {
+        const Var y = scale(tanh(Var(v[0].value())), static_cast<real>(size));
+        if (v[0].tape() == nullptr) return y;
+        return v[0].tape()->record("small", y.value(), [=, x = v[0]](const Tensor& dy, Tape& tape) {
+          Tensor dx(dy.shape());
+          for (Index i = 0; i < dx.size(); ++i) {
+            const double t = std::tanh(static_cast<double>(x.value().data()[i]));
+            dx.data()[i] = static_cast<real>(factor * size * (1 - t * t)) * dy.data()[i];
+          }
+          tape.give(x.slot(), dx);
+        });
+      };
+      const GradientCheck check = gradient_check(function, inputs);
+      CHECK_MESSAGE(check.passed == (factor == 1), check.worst_place);
+    }
+  }
 }
