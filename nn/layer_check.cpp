@@ -43,7 +43,8 @@ constexpr Check kChecks[] = {
      "results would depend on the machine; cut work by sizes alone (parallel_for) and add partial sums in the order of "
      "the tiles"},
     {"tape", check_tape, Figure::kBits,
-     "translation would not compute what was trained; do the same with a tape and without"},
+     "translation or its alignment would not be that of what was trained; do the same with a tape and without, with "
+     "attention weights and without"},
     {"save and load", check_saving, Figure::kBits,
      "a checkpoint would not give the model back; make a Parameter of all that is learned, and keep nothing else from "
      "call to call"},

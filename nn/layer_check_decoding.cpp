@@ -9,9 +9,10 @@
 namespace weft {
 namespace {
 
-/// Translates three sentences for some steps, each with up to eight hypotheses that grow in number, swap and end.
-void decode(const LayerTrial& trial, const LayerBatch& sentences, Index steps, std::uint64_t seed, const char* text,
-            Finding& finding) {
+/// Translates three sentences for some steps, each with up to eight hypotheses that grow in number, swap and end. In each
+/// step the layer `beside` is run first, as another one of a model.
+void decode(const LayerTrial& trial, const LayerTrial& beside, const LayerBatch& sentences, Index steps,
+            std::uint64_t seed, const char* text, Finding& finding) {
   const Index d_model = sentences.x.cols();
   DecodeState state(sentences.memory, sentences.memory_rows);
   Context context;
@@ -59,6 +60,7 @@ void decode(const LayerTrial& trial, const LayerBatch& sentences, Index steps, s
     whole.memory = Tensor::of({whole.memory_rows.rows(), d_model}, memory);
     past = grown;
     state.advance(parents, tokens, rows_of_sentences);
+    beside(context, x, rows, state.memory(), state.memory_rows());
     const Tensor y = trial(context, x, rows, state.memory(), state.memory_rows()).value();
     if (!stops_at(step, steps)) continue;
     const Tensor prefixes = trial({}, whole), expected(x.shape());
@@ -77,18 +79,63 @@ void decode(const LayerTrial& trial, const LayerBatch& sentences, Index steps, s
 
 }  // namespace
 
+Tensor decoded(const LayerTrial& trial, const LayerBatch& batch, Index hypotheses) {
+  const Index d_model = batch.x.cols(), sentences = batch.rows.sequences();
+  const Tensor result(batch.x.shape());
+  DecodeState state(batch.memory, batch.memory_rows);
+  Context context;
+  context.decoding = &state;
+  Index longest = 0;
+  for (Index s = 0; s < sentences; ++s) longest = std::max(longest, batch.rows.length(s));
+  for (Index step = 0; step < longest; ++step) {
+    std::vector<Index> parents, newest;  // newest: where the rows are in the batch
+    Ragged rows, rows_of_sentences;
+    Index before = 0;
+    for (Index s = 0; s < sentences; ++s) {
+      const Index length = batch.rows.length(s), count = step < length ? hypotheses : 0;
+      for (Index h = 0; h < count; ++h) {
+        parents.push_back(before + h);
+        newest.push_back(batch.rows.begin(s) + step);
+        rows.append(1);
+      }
+      rows_of_sentences.append(count);
+      if (step <= length) before += hypotheses;
+    }
+    Tensor x({rows.rows(), d_model});
+    for (std::size_t i = 0; i < newest.size(); ++i) {
+      std::copy_n(batch.x.data() + newest[i] * d_model, d_model, x.data() + static_cast<Index>(i) * d_model);
+    }
+    state.advance(parents, std::vector<TokenId>(parents.size(), 3), rows_of_sentences);
+    const Tensor y = trial(context, x, rows, state.memory(), state.memory_rows()).value();
+    for (std::size_t i = 0; i < newest.size(); ++i) {  // the last of a sentence stays
+      std::copy_n(y.data() + static_cast<Index>(i) * d_model, d_model, Tensor(result).data() + newest[i] * d_model);
+    }
+  }
+  return result;
+}
+
 void check_decoding(const LayerToCheck& layer, Finding& finding) {
-  const LayerTrial trial = layer.make();
-  if (!trial.incremental()) {
+  if (!layer.make().incremental()) {
     finding.instead = "not incremental: translation runs whole prefixes";
     return;
   }
-  const Index longest = layer.options.max_length;
+  const Index longest = layer.options.max_length, brief = std::min<Index>(8, longest);
   see_with_any_input(finding, [&](std::uint64_t seed, Finding& one) {
-    decode(trial, layer.batch({1, 1, 1}, {kLongSentence, 1, 6}, 50 + seed), std::min(kLongSentence, longest), seed,
-           "first", one);
-    // What is kept in the layer, and not in DecodeState, is now that of another text.
-    decode(trial, layer.batch({1, 1, 1}, {4, 9, 2}, 60 + seed), std::min<Index>(8, longest), seed, "second", one);
+    LayerTrial trial = layer.make();
+    const LayerTrial beside = layer.make(2);
+    const std::vector<Index> each_one(3, 1), memory_lengths{kLongSentence, 1, 6};
+    LayerBatch text = layer.batch(each_one, memory_lengths, 50 + seed);
+    decode(trial, beside, text, std::min(kLongSentence, longest), seed, "first", one);
+    // What is kept in the layer, and not in DecodeState, is now that of another text: of another memory in the same
+    // place, then of one of other lengths, then of other parameters.
+    const LayerBatch same_lengths = layer.batch(each_one, memory_lengths, 60 + seed);
+    std::copy_n(same_lengths.memory.data(), text.memory.size(), text.memory.data());
+    decode(trial, beside, text, brief, seed, "second", one);
+    const LayerBatch other = layer.batch(each_one, {4, 9, 2}, 70 + seed);
+    decode(trial, beside, other, brief, seed, "third", one);
+    const Tensor values = trial.parameters().values(), moved = random_rows(values.shape(), seed, 0.2);
+    accumulate(values.size(), moved.data(), {Tensor(values).data(), 1});
+    decode(trial, beside, other, brief, seed, "after the parameters changed, the third", one);
   });
 }
 

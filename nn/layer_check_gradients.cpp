@@ -117,7 +117,8 @@ GradientCheck compare(const LayerToCheck& layer, const Trial& how) {
 }
 
 /// Gradients that are there already, as of an x that is used a second time and of parameters of two batches, must be
-/// added to: once more, from there on, gives twice as much.
+/// added to: once more, from there on, gives twice as much. Another layer of the kind that has its pass between forward
+/// and backward, as others of a model have, must change nothing.
 void check_added(const LayerToCheck& layer, Finding& finding) {
   LayerTrial trial = layer.make();
   const LayerBatch batch = layer.batch({3, kLongSentence, 1}, {2, 1, kLongSentence}, 5);
@@ -133,6 +134,13 @@ void check_added(const LayerToCheck& layer, Finding& finding) {
                             : i == 0                       ? "input 0"
                                                            : "input 1"));
   }
+  LayerTrial other = layer.make(2);
+  const LayerBatch of_other = layer.batch({3, kLongSentence, 1}, {2, 1, kLongSentence}, 7);  // in the same sizes
+  const LayerPass beside = trial.pass(batch, gradient, true, kStepRandom, nullptr,
+                                      [&] { other.pass(of_other, gradient, true, kStepRandom); });
+  finding.see(difference(beside, once), kRounding,
+              "with another layer of the kind run between forward and backward: keep what backward reads in what is "
+              "given to Tape::record, not where layers share it");
 }
 
 }  // namespace
@@ -162,6 +170,10 @@ void check_gradients(const LayerToCheck& layer, Finding& finding) {
     return check.passed;
   };
   if (!see(brief, {{2, 0, 3}, {3, 1, 2}, parts, parts, tolerance}, "")) return;
+  const LayerToCheck plain = brief.without_dropout();
+  const LayerOptions& o = layer.options;
+  const bool drops = o.dropout > 0 || o.attention_dropout > 0 || o.activation_dropout > 0;
+  if (drops && !see(plain, {{2, 0, 3}, {3, 1, 2}, kLongParts, kLongParts, tolerance}, "without dropout, ")) return;
   // Parameters have been compared; what other lengths, full tiles among them, add to them shows along one direction.
   if (!see(brief, {{1, 4, 8}, {8, 1, 4}, parts, 1, tolerance}, "with sentences of 1, 4 and 8 rows, ")) return;
   see(layer, {{kLongSentence, 0, 3, 64}, {3, 1, 64, kLongSentence}, kLongParts, 1, kDouble ? tolerance : 0.1},

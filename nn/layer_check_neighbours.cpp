@@ -41,9 +41,8 @@ LayerBatch sentence_of(const LayerBatch& batch, Index s) {
           rows_of(batch.memory, batch.memory_rows, s), Ragged::of_lengths({batch.memory_rows.length(s)})};
 }
 
-/// Each sentence alone, and among others in several orders.
-void check_orders(const LayerToCheck& layer, const std::vector<LayerBatch>& sentences, Finding& finding) {
-  LayerTrial trial = layer.without_dropout().make();
+/// Orders to put seven sentences together in.
+std::vector<std::vector<std::size_t>> orders_of(const std::vector<LayerBatch>& sentences) {
   std::vector<std::vector<std::size_t>> orders{{}, {}, {3, 3, 3}, {4, 0}, {0, 6}};
   for (std::size_t s = 0; s < sentences.size(); ++s) orders[0].push_back(s), orders[1].insert(orders[1].begin(), s);
   Random random(11);
@@ -51,6 +50,13 @@ void check_orders(const LayerToCheck& layer, const std::vector<LayerBatch>& sent
     orders.emplace_back();
     for (int k = 0; k < 4 << i; ++k) orders.back().push_back(static_cast<std::size_t>(random.below(sentences.size())));
   }
+  return orders;
+}
+
+/// Each sentence alone, and among others in several orders.
+void check_orders(const LayerToCheck& layer, const std::vector<LayerBatch>& sentences, Finding& finding) {
+  LayerTrial trial = layer.without_dropout().make();
+  const std::vector<std::vector<std::size_t>> orders = orders_of(sentences);
   for (const Mode& mode : kModes) {
     std::vector<Tensor> alone;
     for (const LayerBatch& sentence : sentences) alone.push_back(result_of(trial, sentence, mode));
@@ -65,6 +71,25 @@ void check_orders(const LayerToCheck& layer, const std::vector<LayerBatch>& sent
                     fmt::format("a sentence of {} rows, number {} of {}, {}", batch.rows.length(s), i + 1, order.size(),
                                 mode.name));
       }
+    }
+  }
+}
+
+/// The same while decoding, alone with one hypothesis and among others with one to three of each sentence. Each text is
+/// decoded by a layer of its own: what a layer keeps from text to text is for another check.
+void check_orders_decoding(const LayerToCheck& layer, const std::vector<LayerBatch>& sentences, Finding& finding) {
+  if (!layer.options.causal || !layer.make().incremental()) return;
+  std::vector<Tensor> alone;
+  for (const LayerBatch& sentence : sentences) alone.push_back(decoded(layer.make(), sentence));
+  for (const std::vector<std::size_t>& order : orders_of(sentences)) {
+    const LayerBatch batch = together(sentences, order);
+    const auto hypotheses = static_cast<Index>(1 + order.size() % 3);
+    const Tensor all = decoded(layer.make(), batch, hypotheses);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const auto s = static_cast<Index>(i);
+      finding.see(difference(rows_of(all, batch.rows, s), alone[order[i]]), kOtherRows,
+                  fmt::format("a sentence of {} rows, number {} of {}, decoded with {} hypotheses of each",
+                              batch.rows.length(s), i + 1, order.size(), hypotheses));
     }
   }
 }
@@ -120,6 +145,7 @@ void check_batches(const LayerToCheck& layer, Finding& finding) {
     sentences.push_back(layer.batch({lengths[s]}, {memory_lengths[s]}, 30 + s));
   }
   check_orders(layer, sentences, finding);
+  check_orders_decoding(layer, sentences, finding);
   check_others_changed(layer, sentences, finding);
   see_with_any_input(finding, [&](std::uint64_t seed, Finding& one) { check_large_batch(layer, 20 + seed, one); });
 }

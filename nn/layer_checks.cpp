@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "weft/core/memory.h"
+#include "weft/core/safetensors_header.h"  // printable
 #include "weft/core/threads.h"
 #include "weft/nn/decode_state.h"
 
@@ -19,6 +20,26 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool finite(const Tensor& x) {
   return std::all_of(x.values().begin(), x.values().end(), [](real value) { return std::isfinite(value); });
+}
+
+/// Attention weights that are asked for change nothing, and are there for each sentence or not at all.
+void check_attention(const LayerTrial& trial, const LayerBatch& batch, Finding& finding) {
+  AttentionRecord record;
+  Context context;
+  context.attention = &record;
+  finding.see(difference(trial(context, batch), trial({}, batch)), kRounding, "with attention weights asked for");
+  for (const auto& [module, weights] : record) {
+    bool right = static_cast<Index>(weights.size()) == batch.rows.sequences();
+    for (std::size_t i = 0; right && i < weights.size(); ++i) {
+      const auto s = static_cast<Index>(i);
+      const Shape shape = weights[i].defined() ? weights[i].shape() : Shape{};
+      right = shape.rank() == 3 && shape[0] > 0 && shape[1] == batch.rows.length(s) &&
+              shape[2] == batch.memory_rows.length(s) && finite(weights[i]);
+    }
+    finding.see(right ? 0 : kInfinity, 0,
+                fmt::format("attention weights of {}: not finite [heads, rows, memory rows] for each of {} sentences",
+                            printable(module), batch.rows.sequences()));
+  }
 }
 
 /// Sets the number of threads, and at the end what it was.
@@ -115,16 +136,21 @@ void check_threads(const LayerToCheck& layer, Finding& finding) {
   set_threads(1);
   const LayerPass one = trial.pass(batch, gradient, true, kStepRandom);
   const Tensor translating = trial({}, batch);
+  const bool decodes = layer.options.causal && trial.incremental();
+  const Tensor by_positions = decodes ? decoded(trial, batch) : Tensor();
   for (const int count : {2, 3, 8}) {
     set_threads(count);
     finding.see(difference(trial.pass(batch, gradient, true, kStepRandom), one), 0,
                 fmt::format("forward and backward with {} threads", count));
     finding.see(difference(trial({}, batch), translating), 0, fmt::format("without a tape, with {} threads", count));
+    if (!decodes) continue;
+    finding.see(difference(decoded(trial, batch), by_positions), 0, fmt::format("decoding, with {} threads", count));
   }
 }
 
 void check_tape(const LayerToCheck& layer, Finding& finding) {
   LayerTrial trial = layer.make();
+  if (trial.crosses()) check_attention(trial, layer.batch({3, 1, kLongSentence}, {2, kLongSentence, 4}, 20), finding);
   for (const bool training : {false, true}) {
     see_with_any_input(finding, [&](std::uint64_t seed, Finding& one) {
       const LayerBatch batch = layer.large_batch(20 + seed);
@@ -159,23 +185,26 @@ void check_memory(const LayerToCheck& layer, Finding& finding) {
   const LayerBatch batch = layer.large_batch(21);
   const Tensor gradient = random_rows(batch.x.shape(), 91);
   const auto check = [&](const char* what, const auto& step) {
-    for (std::uint64_t i = 0; i < 2; ++i) step(i);
+    step(), step();
     const Index before = memory_statistics().heap_allocations, held = memory_statistics().current_bytes;
-    step(2);
+    step();
     finding.see(static_cast<double>(memory_statistics().heap_allocations - before), 0,
                 fmt::format("tensors from the heap in {} 3", what));
     finding.see(static_cast<double>(memory_statistics().current_bytes - held), 0,
                 fmt::format("bytes held after {} 3", what));
   };
-  check("step", [&](std::uint64_t i) { trial.pass(batch, gradient, true, {1, i}); });
-  check("pass without a tape", [&](std::uint64_t) { trial({}, batch); });
+  // With the same random numbers in all three, as chance may leave out a part of the layer.
+  for (const std::uint64_t address : {0, 1, 2}) {
+    check("step", [&] { trial.pass(batch, gradient, true, {1, address}); });
+  }
+  check("pass without a tape", [&] { trial({}, batch); });
   if (!layer.options.causal || !trial.incremental()) return;
   const std::vector<Index> one_each(static_cast<std::size_t>(batch.rows.sequences()), 1);
   const std::vector<TokenId> tokens(one_each.size(), 3);
   std::vector<Index> parents(one_each.size());
   std::iota(parents.begin(), parents.end(), Index{0});
   const Tensor x = random_rows({batch.rows.sequences(), layer.options.d_model}, 92);
-  check("translation", [&](std::uint64_t) {
+  check("translation", [&] {
     DecodeState state(batch.memory, batch.memory_rows);
     Context context;
     context.decoding = &state;

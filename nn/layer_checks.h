@@ -66,6 +66,10 @@ double difference(const Tensor& a, const Tensor& b);
 /// The largest difference of the results and of each gradient.
 double difference(const LayerPass& a, const LayerPass& b);
 
+/// The layer's result for each row, decoded position by position with the rows of `batch`, all sentences side by side;
+/// each has `hypotheses` that are the same, of which the last is told. For a layer that is incremental.
+Tensor decoded(const LayerTrial& trial, const LayerBatch& batch, Index hypotheses = 1);
+
 /// Sees what `compare(seed, finding)` sees with the first of some inputs that passes, else with the one that is least
 /// wrong: rounding that a norm of few numbers magnifies is a matter of the input, and what is wrong is wrong with each.
 void see_with_any_input(Finding& finding, const std::function<void(std::uint64_t, Finding&)>& compare);
@@ -74,18 +78,19 @@ void see_with_any_input(Finding& finding, const std::function<void(std::uint64_t
 inline constexpr RandomStream kStepRandom{3, 12};
 
 /// Inputs and parameters against finite differences, with dropout: each element in short sentences, parts in a long
-/// one; and added to gradients that are there already.
+/// one and without dropout; added to gradients that are there already, and with another layer run in between.
 void check_gradients(const LayerToCheck& layer, Finding& finding);
-/// Each sentence alone and among others, in several orders, and in a large batch with all gradients; in training too.
+/// Each sentence alone and among others, in several orders, and in a large batch with all gradients; in training and
+/// while decoding too.
 void check_batches(const LayerToCheck& layer, Finding& finding);
 /// Later rows changed, and cut off; in training too.
 void check_causality(const LayerToCheck& layer, Finding& finding);
-/// Position by position, while hypotheses grow in number, swap and end, against whole prefixes; two texts, one after
-/// the other.
+/// Position by position, while hypotheses grow in number, swap and end, against whole prefixes; several texts, one after
+/// the other, with another layer of the kind beside it and after a change of the parameters.
 void check_decoding(const LayerToCheck& layer, Finding& finding);
-/// Forward and backward with 1, 2, 3 and 8 threads.
+/// Forward, backward and decoding with 1, 2, 3 and 8 threads.
 void check_threads(const LayerToCheck& layer, Finding& finding);
-/// The result recorded and not.
+/// The result recorded and not, with and without attention weights.
 void check_tape(const LayerToCheck& layer, Finding& finding);
 /// Trained a little, written to a file, read into another that was made otherwise.
 void check_saving(const LayerToCheck& layer, Finding& finding);

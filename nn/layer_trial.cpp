@@ -16,19 +16,35 @@ constexpr std::string_view kMember = "layer";
 /// The values of what a layer is given, to see that it leaves them alone.
 class Unchanged {
  public:
-  Unchanged(const char* what, const Var& given)
-      : what_(what), given_(given.value()), before_(given.defined() ? given_.clone() : Tensor()) {}
+  Unchanged(const char* what, const Tensor& given)
+      : what_(what), given_(given), before_(given.defined() ? given.clone() : Tensor()) {}
 
   void require() const {
     if (!before_.defined() || before_.size() == 0) return;
     if (std::memcmp(before_.data(), given_.data(), before_.values().size_bytes()) == 0) return;
     throw Error(
-        fmt::format("[layer] {} was changed in place; compute into a new tensor, as others read {} too", what_, what_));
+        fmt::format("[layer] {} was changed in place; compute into a new tensor, as others read it too", what_));
   }
 
  private:
   const char* what_;
   Tensor given_, before_;
+};
+
+/// All that a layer is given in a pass.
+class InputsUnchanged {
+ public:
+  InputsUnchanged(const Var& x, const Var& memory, const Tensor& parameters)
+      : x_("x", x.value()), memory_("memory", memory.value()), parameters_("a parameter", parameters) {}
+
+  void require() const {
+    x_.require();
+    memory_.require();
+    parameters_.require();
+  }
+
+ private:
+  Unchanged x_, memory_, parameters_;
 };
 
 }  // namespace
@@ -75,6 +91,7 @@ LayerTrial::LayerTrial(const Registry& registry, std::string_view slot, std::str
   } else {
     layer_ = registry.make_layer(slot, name, root_, kMember, options);
   }
+  values_ = parameters_.values();
   for (const ParameterEntry& entry : parameters_.entries()) {
     Tensor values = parameters_.value(entry);
     Random random(seed, random_site(entry.name) + 1);
@@ -88,10 +105,9 @@ std::string_view LayerTrial::member(std::string_view parameter) {
 
 Var LayerTrial::operator()(const Context& context, const Var& x, const Ragged& rows, const Var& memory,
                            const Ragged& memory_rows) const {
-  const Unchanged same_x("x", x), same_memory("memory", memory);
+  const InputsUnchanged inputs(x, memory, values_);
   const Var y = run(context, x, rows, memory, memory_rows);
-  same_x.require();
-  same_memory.require();
+  inputs.require();
   return y;
 }
 
@@ -110,7 +126,7 @@ Tensor LayerTrial::operator()(const Context& context, const LayerBatch& batch) c
 }
 
 LayerPass LayerTrial::pass(const LayerBatch& batch, const Tensor& gradient, bool training, const RandomStream& random,
-                           const LayerPass* before) {
+                           const LayerPass* before, const std::function<void()>& between) {
   Context context;
   context.tape = &tape_;
   context.training = training;
@@ -120,11 +136,14 @@ LayerPass LayerTrial::pass(const LayerBatch& batch, const Tensor& gradient, bool
   LayerPass pass;
   {
     const Var x = tape_.variable(batch.x), memory = crosses() ? tape_.variable(batch.memory) : Var();
-    const Unchanged same_x("x", x), same_memory("memory", memory);
+    const InputsUnchanged inputs(x, memory, values_);
     const double began = now();
     const Var y = run(context, x, batch.rows, memory, batch.memory_rows);
     const double forward_done = now();
     pass.result = y.value();
+    const Unchanged same_result("the result", pass.result), same_gradient("the gradient of the result", gradient);
+    if (between) between();
+    const double backward_began = now();
     if (y.tape() != nullptr) {
       tape_.backward(tape_.record("check", Tensor::zeros({1}), [&](const Tensor&, Tape& t) {
         if (before != nullptr) t.give(x.slot(), before->gradients[0]);
@@ -133,9 +152,10 @@ LayerPass LayerTrial::pass(const LayerBatch& batch, const Tensor& gradient, bool
       }));
     }
     pass.forward_seconds = forward_done - began;
-    pass.backward_seconds = now() - forward_done;
-    same_x.require();
-    same_memory.require();
+    pass.backward_seconds = now() - backward_began;
+    inputs.require();
+    same_result.require();
+    same_gradient.require();
     pass.gradients.push_back(tape_.gradient(x).clone());
     if (crosses()) pass.gradients.push_back(tape_.gradient(memory).clone());
   }

@@ -2,6 +2,7 @@
 // For checks and timings of layers; the same layer, seed and batch always give the same bits.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -50,19 +51,23 @@ class LayerTrial {
   /// The name of the layer's member that a parameter is: its key in a checkpoint without the place of the layer.
   static std::string_view member(std::string_view parameter);
 
-  /// The layer's result. Throws ShapeError unless it has the shape of x, Error if the layer writes into x or memory.
+  /// The layer's result. Throws ShapeError unless it has the shape of x, Error if the layer writes into x, memory or its
+  /// parameters.
   Var operator()(const Context& context, const Var& x, const Ragged& rows, const Var& memory,
                  const Ragged& memory_rows) const;
   Tensor operator()(const Context& context, const LayerBatch& batch) const;
   /// Forward on a tape, and backward from `gradient` of the result, which has its shape. With the pass done last as
   /// `before`, all gradients are added to those of it, as where x is used a second time and parameters in two batches.
+  /// `between` is called after the way forward. Throws Error also if the layer writes into `gradient` or, backward, into
+  /// its result.
   LayerPass pass(const LayerBatch& batch, const Tensor& gradient, bool training, const RandomStream& random = {},
-                 const LayerPass* before = nullptr);
+                 const LayerPass* before = nullptr, const std::function<void()>& between = {});
 
  private:
   Var run(const Context& context, const Var& x, const Ragged& rows, const Var& memory, const Ragged& memory_rows) const;
 
   ParameterSet parameters_;
+  Tensor values_;  // of the parameters
   Module root_;
   std::unique_ptr<Layer> layer_;
   std::unique_ptr<CrossLayer> cross_;

@@ -20,10 +20,10 @@
 #include "weft/nn/layer_checks.h"
 #include "wrong_layers.h"
 #include "wrong_layers_backward.h"
+#include "wrong_layers_check.h"
 #include "wrong_layers_decoding.h"
 
 using namespace weft;
-using Names = std::vector<std::string>;
 
 namespace {
 
@@ -42,29 +42,6 @@ class Variable {
   const char* name_;
   std::optional<std::string> before_;
 };
-
-template <class L>
-LayerCheck check_of(const char* slot) {
-  Registry registry = standard_layers();
-  registry.add<L>(slot, "mine");
-  return check_layer(registry, slot, "mine");
-}
-
-Names failed(const LayerCheck& check) {
-  Names names;
-  for (const LayerCheckRow& row : check.rows) {
-    CHECK_FALSE(row.result.empty());
-    CHECK(row.passed == row.place.empty());
-    if (!row.passed) names.push_back(row.check);
-  }
-  CHECK(check.passed() == names.empty());
-  return names;
-}
-
-std::string place_of(const LayerCheck& check) {
-  const auto row = std::find_if(check.rows.begin(), check.rows.end(), [](const auto& r) { return !r.passed; });
-  return row == check.rows.end() ? "" : row->place;
-}
 
 }  // namespace
 
@@ -146,7 +123,7 @@ TEST_CASE("a gradient check in parts leaves no element out, and names the part")
 
 TEST_CASE("a layer that is wrong in one way fails the check for it, and no other") {
   CHECK(failed(check_of<CountsSentences>("feed_forward")) == Names{"batch composition"});
-  CHECK(failed(check_of<SeesNeighbours>("cross_attention")) == Names{"batch composition"});
+  CHECK(failed(check_of<SeesNeighbours>("cross_attention")) == Names{"batch composition", "tape"});  // and shows it
   CHECK(failed(check_of<CountsTrained>("feed_forward")) == Names{"batch composition"});
   CHECK(failed(check_of<SeesBefore>("norm")) == Names{"batch composition"});
   CHECK(failed(check_of<LargeBatches>("feed_forward")) == Names{"batch composition"});
@@ -159,10 +136,18 @@ TEST_CASE("a layer that is wrong in one way fails the check for it, and no other
   CHECK(failed(check_of<ForgetsPast>("positions")) == Names{"decoding"});
   CHECK(failed(check_of<LooksFarBack>("feed_forward")) == Names{"decoding"});
   CHECK(failed(check_of<ManyHypotheses>("feed_forward")) == Names{"decoding"});
-  CHECK(failed(check_of<CountsSteps>("positions")) == Names{"decoding"});
+  CHECK(failed(check_of<CountsSteps>("positions")) == Names{"decoding", "threads"});  // in any second text
   CHECK(failed(check_of<KeepsMemory>("cross_attention")) == Names{"decoding"});
+  CHECK(failed(check_of<KeepsByAddress>("cross_attention")) == Names{"decoding"});
+  CHECK(contains(place_of(check_of<KeepsByAddress>("cross_attention")), "second text, position 1"));
+  CHECK(failed(check_of<FoldsOnce>("feed_forward")) == Names{"decoding"});
+  CHECK(contains(place_of(check_of<FoldsOnce>("feed_forward")), "after the parameters changed"));
+  CHECK(failed(check_of<KeepsForAll>("cross_attention")) == Names{"decoding"});
+  CHECK(failed(check_of<DecodesBy<count_rows>>("feed_forward")) == Names{"batch composition"});
+  CHECK(failed(check_of<DecodesBy<count_threads>>("feed_forward")) == Names{"threads"});
   CHECK(failed(check_of<ThreadSum>("feed_forward")) == Names{"threads"});
   CHECK(failed(check_of<OtherWithoutTape>("norm")) == Names{"tape"});
+  CHECK(failed(check_of<ShowsOneSentence>("cross_attention")) == Names{"tape"});
   CHECK(failed(check_of<HiddenFactor>("norm")) == Names{"save and load"});
   CHECK(failed(check_of<Keeps<all_passes>>("feed_forward")) == Names{"memory"});
   CHECK(failed(check_of<Keeps<untaped_passes>>("feed_forward")) == Names{"memory"});
@@ -181,6 +166,10 @@ TEST_CASE("a layer that is wrong in one way fails the check for it, and no other
   CHECK(failed(check_of<WrongBackwardWhere<in_single_row>>("feed_forward")) == Names{"gradients"});
   CHECK(failed(check_of<WrongBackwardWhere<in_full_tiles>>("feed_forward")) == Names{"gradients"});
   CHECK(failed(check_of<OverwritesInput>("feed_forward")) == Names{"gradients"});
+  CHECK(failed(check_of<SharesSaved>("feed_forward")) == Names{"gradients"});
+  const LayerCheck drops_nothing = check_of<WrongWithoutDropout>("feed_forward");
+  CHECK(failed(drops_nothing) == Names{"gradients"});
+  CHECK(contains(place_of(drops_nothing), "without dropout, of input 0"));
   const LayerCheck overwrites = check_of<OverwritesParameter>("feed_forward");
   CHECK(failed(overwrites) == Names{"gradients"});
   CHECK(contains(place_of(overwrites), "of the parameters, where there is a gradient already"));
@@ -247,9 +236,19 @@ TEST_CASE("chance of a layer's own is found") {
 }
 
 TEST_CASE("a layer that writes into what it is given fails wherever it does") {
-  CHECK(failed(check_of<InPlace>("feed_forward")) == Names{"decoding", "memory"});
+  const Names all_that_decode{"batch composition", "decoding", "threads", "memory"};
+  CHECK(failed(check_of<InPlace>("feed_forward")) == all_that_decode);
   CHECK(contains(place_of(check_of<InPlace>("feed_forward")), "x was changed in place"));
   CHECK(contains(place_of(check_of<MemoryInPlace>("cross_attention")), "memory was changed in place"));
+  CHECK(failed(check_of<FoldsInPlace>("feed_forward")) == all_that_decode);
+  CHECK(contains(place_of(check_of<FoldsInPlace>("feed_forward")), "a parameter was changed in place"));
+  const LayerCheck masks = check_of<MasksGradientInPlace>("feed_forward");
+  CHECK(failed(masks).size() == masks.rows.size() - 2);  // decoding and causality have no way back
+  CHECK(contains(place_of(masks), "the gradient of the result was changed in place"));
+}
+
+TEST_CASE("a layer may leave out a part of itself by the chance of the step") {
+  CHECK(failed(check_of<LeavesOut>("feed_forward")) == Names{});
 }
 
 TEST_CASE("the encoder's layer may look ahead") { CHECK(failed(check_of<LooksAhead>("encoder_layer")) == Names{}); }

@@ -199,6 +199,19 @@ struct RootOfSquare : PlainLayer {
   Var operator()(const Context&, const Var& x, const Ragged&) const override { return sqrt(mul(x, x)); }
 };
 
+/// Right: leaves out all but x in half of the steps.
+struct LeavesOut : Layer {
+  LeavesOut(Module& parent, std::string_view name, const LayerOptions& o)
+      : Layer(parent, name), inner_(*this, "inner", o) {}
+  Var operator()(const Context& c, const Var& x, const Ragged& rows) const override {
+    Random random(c.random.seed + 1'000'003 * c.random.step, random_site(name()));
+    return c.training && random.uniform() < 0.5 ? x : add(x, inner_(c, x, rows));
+  }
+
+ private:
+  FeedForward inner_;
+};
+
 struct Exponential : PlainLayer {
   using PlainLayer::PlainLayer;
   Var operator()(const Context&, const Var& x, const Ragged&) const override { return exp(x); }

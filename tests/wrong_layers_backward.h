@@ -65,4 +65,50 @@ struct OverwritesParameter : Layer {
   Parameter shift_;
 };
 
+/// Sets the gradient of its result to zero where x is negative, in the tensor that it is given.
+struct MasksGradientInPlace : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged&) const override {
+    const Var y = relu(Var(x.value()));
+    if (x.tape() == nullptr) return y;
+    return x.tape()->record("masking", y.value(), [slot = x.slot(), y](const Tensor& dy, Tape& tape) {
+      Tensor dx = dy;
+      for (Index i = 0; i < dx.size(); ++i) dx.data()[i] = y.value().data()[i] > 0 ? dx.data()[i] : 0;
+      tape.give(slot, dx);
+    });
+  }
+};
+
+/// tanh, whose backward pass reads a result that all layers of the kind keep in one place.
+struct SharesSaved : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context&, const Var& x, const Ragged&) const override {
+    const Tensor y = tanh(Var(x.value())).value();
+    if (x.tape() == nullptr) return y;
+    static Tensor saved;
+    saved = y;
+    return x.tape()->record("tanh", y, [slot = x.slot()](const Tensor& dy, Tape& tape) {
+      Tensor dx = dy.clone();
+      for (Index i = 0; i < dx.size(); ++i) dx.data()[i] *= 1 - saved.data()[i] * saved.data()[i];
+      tape.give(slot, dx);
+    });
+  }
+};
+
+/// Three times x, and its gradient twice that of y where it has no dropout.
+struct WrongWithoutDropout : Layer {
+  WrongWithoutDropout(Module& parent, std::string_view name, const LayerOptions& o)
+      : Layer(parent, name), dropout_(*this, "dropout", o.dropout), drops_(o.dropout > 0) {}
+  Var operator()(const Context& c, const Var& x, const Ragged&) const override {
+    if (drops_ || x.tape() == nullptr) return dropout_(c, scale(x, 3));
+    return x.tape()->record("wrong", scale(Var(x.value()), 3).value(), [slot = x.slot()](const Tensor& dy, Tape& tape) {
+      accumulate_scaled(dy.size(), 2, dy.data(), tape.sink(slot));
+    });
+  }
+
+ private:
+  Dropout dropout_;
+  bool drops_;
+};
+
 }  // namespace weft

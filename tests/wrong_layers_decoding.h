@@ -111,4 +111,103 @@ struct LooksFarBack : PlainLayer {
   bool incremental() const override { return true; }
 };
 
+/// Cross-attention that projects the memory once for each address that it lies at.
+struct KeepsByAddress : MultiHeadCrossAttention {
+  using MultiHeadCrossAttention::MultiHeadCrossAttention;
+  Var operator()(const Context& c, const Var& x, const Ragged& rows, const Var& memory,
+                 const Ragged& memory_rows) const override {
+    if (c.decoding == nullptr) return MultiHeadCrossAttention::operator()(c, x, rows, memory, memory_rows);
+    if (address_ != memory.value().data() || copy_.shape() != memory.shape()) {
+      address_ = memory.value().data(), copy_ = memory.value().clone();
+    }
+    return MultiHeadCrossAttention::operator()(c, x, rows, copy_, memory_rows);
+  }
+
+ private:
+  mutable const real* address_ = nullptr;
+  mutable Tensor copy_;
+};
+
+/// x times two parameters, whose product is made otherwise while decoding.
+struct Folds : Layer {
+  Folds(Module& parent, std::string_view name, const LayerOptions& o)
+      : Layer(parent, name),
+        weight_(*this, "weight", {o.d_model}, Init::constant(1)),
+        scale_(*this, "scale", {1}, Init::constant(1)) {}
+  Var operator()(const Context& c, const Var& x, const Ragged&) const override {
+    return mul(x, c.decoding != nullptr ? folded(weight_(c).value(), scale_(c).value()) : mul(weight_(c), scale_(c)));
+  }
+  bool incremental() const override { return true; }
+
+ protected:
+  virtual Var folded(Tensor weight, Tensor scale) const = 0;
+
+ private:
+  Parameter weight_, scale_;
+};
+
+/// The product of its parameters is that of the first decoding for ever, or is put in the place of one of them.
+struct FoldsOnce : Folds {
+  using Folds::Folds;
+  Var folded(Tensor weight, Tensor scale) const override {
+    if (!kept_.defined()) kept_ = mul(Var(weight), Var(scale)).value();
+    return kept_;
+  }
+
+ private:
+  mutable Tensor kept_;
+};
+struct FoldsInPlace : Folds {
+  using Folds::Folds;
+  Var folded(Tensor weight, Tensor scale) const override {
+    for (real& value : weight.values()) value *= scale.data()[0];
+    scale.data()[0] = 1;
+    return weight;
+  }
+};
+
+/// Cross-attention that keeps its projection where all others of the kind look for theirs.
+struct KeepsForAll : CrossLayer {
+  KeepsForAll(Module& parent, std::string_view name, const LayerOptions& o)
+      : CrossLayer(parent, name), heads_(o.heads), value_(*this, "value", o.d_model, o.d_model) {}
+  Var operator()(const Context& c, const Var& x, const Ragged& rows, const Var& memory,
+                 const Ragged& memory_rows) const override {
+    const AttentionOptions options{heads_, false, {}, nullptr};
+    if (c.decoding == nullptr) return attention(x, memory, value_(c, memory), rows, memory_rows, options);
+    static ParameterSet none;
+    static const Module nobody(none);
+    Tensor& kept = c.decoding->projection(nobody);
+    if (!kept.defined()) kept = value_(c, memory).value();
+    return attention(x, memory, kept, c.decoding->rows_of_sentences(), memory_rows, options);
+  }
+  bool incremental() const override { return true; }
+
+ private:
+  Index heads_;
+  Linear value_;
+};
+
+/// While decoding, larger by some millionths: so many as there are threads, or rows.
+template <Index (*kCount)(const Tensor& x)>
+struct DecodesBy : PlainLayer {
+  using PlainLayer::PlainLayer;
+  Var operator()(const Context& c, const Var& x, const Ragged&) const override {
+    return c.decoding == nullptr ? x : scale(x, 1 + real(1e-6) * static_cast<real>(kCount(x.value())));
+  }
+  bool incremental() const override { return true; }
+};
+inline Index count_threads(const Tensor&) { return threads(); }
+inline Index count_rows(const Tensor& x) { return x.rows() % 5; }
+
+/// Cross-attention that shows the weights of the first sentence alone.
+struct ShowsOneSentence : MultiHeadCrossAttention {
+  using MultiHeadCrossAttention::MultiHeadCrossAttention;
+  Var operator()(const Context& c, const Var& x, const Ragged& rows, const Var& memory,
+                 const Ragged& memory_rows) const override {
+    const Var y = MultiHeadCrossAttention::operator()(c, x, rows, memory, memory_rows);
+    if (c.attention != nullptr) c.attention->back().second.resize(1);
+    return y;
+  }
+};
+
 }  // namespace weft
