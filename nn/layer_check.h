@@ -38,8 +38,8 @@ LayerOptions small_layer_options();
 /// randomness, memory, odd input; in the encoder, in the decoder, or in both, wherever the slot is; in sentences of up to 70
 /// rows, of odd input up to 2,048, and none longer than max_length. With large options gradients are compared in parts of
 /// many elements. Takes up to 8 threads, and sets the number back. What the layer throws fails the check. Throws what
-/// Registry::require does, std::bad_alloc or Error when memory is out, and Error or std::system_error when the file for
-/// save and load, in a new folder among the temporary ones, cannot be had.
+/// Registry::require does, std::bad_alloc or Error when memory is out, and Error or std::system_error when the
+/// temporary file for save and load cannot be had.
 LayerCheck check_layer(const Registry& registry, std::string_view slot, std::string_view name,
                        const LayerOptions& options = small_layer_options());
 

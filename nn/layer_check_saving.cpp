@@ -1,44 +1,46 @@
 // The check that a layer's parameters are all that it has learned: written to a file and read into another layer.
 #include <fmt/format.h>
-#include <stdlib.h>  // mkdtemp
+#include <unistd.h>  // close
 
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <system_error>
 
 #include "weft/core/gemm.h"
 #include "weft/core/safetensors.h"
 #include "weft/core/safetensors_header.h"  // printable
+#include "weft/core/temporary.h"
 #include "weft/nn/layer_checks.h"
 
 namespace weft {
 namespace {
 
-/// A new folder that no one else has a name in, gone at the end with all that is in it.
-class TemporaryFolder {
+/// The name of a new file that no one else knows.
+std::filesystem::path new_name() {
+  const char* given = std::getenv("TMPDIR");
+  std::random_device chance;
+  return std::filesystem::path(given == nullptr || *given == '\0' ? "/tmp" : given) /
+         fmt::format("weft_check_layer_{:08x}{:08x}.safetensors", chance(), chance());
+}
+
+/// A new file, gone at the end, also if a signal ends the process.
+class TemporaryFile {
  public:
-  TemporaryFolder() {
-    const char* given = std::getenv("TMPDIR");
-    const std::string parent = given == nullptr || *given == '\0' ? "/tmp" : given;
-    std::string name = parent + "/weft_check_layer_XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) {
+  TemporaryFile() : path_(new_name()), temporary_(path_) {
+    if (temporary_.file() < 0) {
       throw CheckError(
-          fmt::format("{}: no temporary folder can be made there: {}; set TMPDIR to a folder that can be written",
-                      printable(parent), std::generic_category().message(errno)));
+          fmt::format("{}: no temporary file can be made there: {}; set TMPDIR to a folder that can be written",
+                      printable(path_.parent_path().string()), std::generic_category().message(errno)));
     }
-    path_ = name;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
+    ::close(temporary_.file());  // written under its name
   }
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  std::filesystem::path path_;
+  const std::filesystem::path path_;
+  const Temporary temporary_;
 };
 
 /// Writes parameters in the form of checkpoints.
@@ -80,9 +82,9 @@ void check_saving(const LayerToCheck& layer, Finding& finding) {
   }
   other({}, batch);  // what it keeps of its first values would show
   {
-    const TemporaryFolder folder;
-    save(trial.parameters(), folder.path() / "layer.safetensors");
-    const SafetensorsFile file = open(folder.path() / "layer.safetensors");
+    const TemporaryFile temporary;
+    save(trial.parameters(), temporary.path());
+    const SafetensorsFile file = open(temporary.path());
     for (const ParameterEntry& entry : other.parameters().entries()) {
       file.read(entry.name, other.parameters().value(entry).values());
     }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "op_table.h"
+#include "temporary_folder.h"  // contains
 #include "weft/nn/gradient_check.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/module.h"
@@ -95,4 +96,30 @@ TEST_CASE("a gradient check tells a gradient that is zero or reversed however sm
       CHECK_MESSAGE(check.passed == (factor == 1), check.worst_place);
     }
   }
+}
+
+TEST_CASE("a gradient check in parts leaves no element out, and names the part") {
+  const std::vector<Tensor> inputs{Tensor::full({10, 10}, real(0.5))};
+  const auto wrong_at = [&](Index element, Index most_parts) {
+    const Differentiable f = [&](std::span<const Var> v) {
+      if (v[0].tape() == nullptr) return Var(v[0].value().clone());
+      return v[0].tape()->record("wrong", v[0].value().clone(), [=, slot = v[0].slot()](const Tensor& dy, Tape& tape) {
+        const Tensor dx = dy.clone();
+        if (element >= 0) Tensor(dx).data()[element] *= -1;
+        tape.give(slot, dx);
+      });
+    };
+    return gradient_check(f, inputs, gradient_check_tolerance(), most_parts);
+  };
+  for (Index i = 0; i < 100; ++i) {
+    CHECK(contains(wrong_at(i, 100).worst_place, "input 0, element " + std::to_string(i) + ":"));
+    const GradientCheck in_parts = wrong_at(i, 7);  // parts of 15, 15, 14, 14, ... elements
+    CHECK_FALSE(in_parts.passed);
+    const Index begin = i < 30 ? i / 15 * 15 : 30 + (i - 30) / 14 * 14;
+    CHECK(contains(in_parts.worst_place, "elements " + std::to_string(begin) + " to "));
+  }
+  const Differentiable no_number = [](std::span<const Var> v) { return sqrt(scale(v[0], 0)); };
+  CHECK_FALSE(gradient_check(no_number, inputs).passed);
+  CHECK(wrong_at(-1, 100).passed);
+  CHECK(wrong_at(-1, 7).passed);
 }
