@@ -5,17 +5,12 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <exception>
-#include <new>
 
 #include "cli.h"
 #include "sanitizers.h"
 #include "throws.h"
 #include "weft/core/error.h"
-#include "weft/core/file.h"
 #include "weft/core/memory.h"
-#include "weft/core/out_of_memory.h"
-#include "weft/train/cli.h"
 #include "weft/train/text_format.h"
 
 using namespace weft;
@@ -52,6 +47,17 @@ TEST_CASE("of training.memory translations get what the program and the training
   CHECK(contains(text, "translating at a validation would take " +
                            format_bytes(kProgramBytes + 54 * kMega + forecast.to_come()) +
                            " of memory; 160.0 MiB allowed by training.memory; lower decoding.batch_tokens from "));
+}
+
+TEST_CASE("where no room is left for work, the model is too large, and not the validation of a line") {
+  MemoryForecast forecast;
+  forecast.state = 80 * kMega;
+  forecast.validation_lines = 1;
+  forecast.validation = {1000, 1000, 1000};
+  forecast.largest_rows = forecast.longest_rows = 40;
+  CHECK(contains(refusal(forecast, tiny_config(), {75 * kMega, "left"}), "; lower model.d_model from 16 to "));
+  forecast.validation_lines = 500;
+  CHECK(contains(refusal(forecast, tiny_config(), {75 * kMega, "left"}), "; lower model.d_model from 16 to "));
 }
 
 TEST_CASE("a validation that does not fit is refused with a batch, or for a line by itself with a length, that does") {
@@ -141,47 +147,6 @@ TEST_CASE("small blocks that are given back go to the system, though smaller one
   release_unused_memory();
   CHECK(resident_memory().now - before < 5 * kMega);
   for (void* const block : small) pool_free(block);
-}
-
-TEST_CASE("where operator new finds no memory, it gets what the pool keeps, and only then fails") {
-  const std::new_handler before = std::get_new_handler();
-  const std::terminate_handler terminate = std::get_terminate();
-  const char* const words[] = {"weft", "--version"};
-  REQUIRE(run(2, words, standard_layers()) == 0);  // which sets its handler
-  release_unused_memory();
-  constexpr std::size_t kBytes = 64 << 20, kSmall = 20'000;
-  pool_free(pool_allocate(kBytes));
-  CHECK(release_unused_memory() >= static_cast<Index>(kBytes));
-  CHECK(release_unused_memory() == 0);
-  std::vector<void*> blocks(1000);
-  pool_free(pool_allocate(kBytes));
-  rlimit limit{};
-  REQUIRE(::getrlimit(RLIMIT_AS, &limit) == 0);
-  rlimit lower = limit;
-  const std::string sizes = read_file("/proc/self/statm");
-  lower.rlim_cur = std::stoull(sizes) * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (4 << 20);
-  REQUIRE(::setrlimit(RLIMIT_AS, &lower) == 0);
-  std::size_t got = 0, taken = 0;
-  bool out = false;
-  try {
-    got = std::vector<char>(kBytes / 2).size();
-    while (taken < blocks.size()) blocks[taken] = pool_allocate(kBytes / 64), ++taken;
-  } catch (const OutOfMemory&) {
-    out = true;
-  }
-  const std::size_t large = taken;
-  try {  // blocks that the pool takes from operator new: it does not wait for itself
-    while (taken < blocks.size()) blocks[taken] = pool_allocate(kSmall), ++taken;
-  } catch (const OutOfMemory&) {
-  }
-  ::setrlimit(RLIMIT_AS, &limit);
-  std::set_new_handler(before);
-  std::set_terminate(terminate);
-  while (taken > 0) pool_free(blocks[--taken]);
-  release_unused_memory();
-  CHECK(got == kBytes / 2);
-  CHECK(out);
-  CHECK(large > 20);
 }
 
 TEST_CASE("weft train refuses what a limit of the shell (ulimit -v) leaves no room for") {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "weft/core/memory.h"
+#include "weft/core/out_of_memory.h"
 #include "weft/optim/optimizer.h"
 #include "weft/train/decode_rules.h"
 #include "weft/train/drawn_sample.h"
@@ -252,7 +253,7 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
   forecast.validation = validation_bytes(model, valid, valid_lines.target);
   const double work = forecast.room_for_work(room.bytes);
   if (work <= 0) return forecast;
-  {
+  try {
     TrainingStep step(model);
     const BatchSize largest = largest_batch(model, step, batches, work);
     forecast.largest_rows = largest.rows();
@@ -261,6 +262,11 @@ MemoryForecast forecast_memory(TranslationModel& model, const Corpus& train, con
       const double exact = std::min(update_peak(model, step, largest), work + 1);
       forecast.update = line_through(0, std::min(forecast.update.fixed, exact), largest.rows(), exact);
     }
+  } catch (const OutOfMemory&) {
+    // A limited address space counts all of a block, which may be a quarter more than its tensor.
+    for (Index* bytes : {&forecast.state, &forecast.held}) *bytes += *bytes / 4;
+    forecast.update = {work + 1, 0};
+    return forecast;
   }
   if (forecast.update.at(forecast.largest_rows) > work) release_unused_memory();  // it is scarce
   forecast.loss = forecast_loss(model, valid, training.batch_tokens, work);

@@ -14,13 +14,14 @@
 namespace weft {
 namespace {
 
-/// How many lines of validations fit in beside the rest, or into half of the room if the rest does not fit by itself.
+/// How many lines of validations fit in beside the rest, or into half of the room if the rest does not fit by itself; all
+/// where fewer would not help.
 double fitting_lines(MemoryForecast forecast, Index room) {
   const TranslationBytes all = std::exchange(forecast.validation, {0, 0, forecast.validation.count});
   const auto lines = static_cast<double>(forecast.validation_lines), block = static_cast<double>(all.block);
   double spare = static_cast<double>(room - forecast.to_come());
   if (spare <= 0) spare = forecast.room_for_work(room) / 2;
-  if (static_cast<double>(all.kept) + block <= spare) return lines;
+  if (lines <= 1 || spare <= 0 || static_cast<double>(all.kept) + block <= spare) return lines;
   const double at_once = std::min(lines, static_cast<double>(kLinesAtOnce)),
                kept = static_cast<double>(all.kept) / lines;
   return std::max((spare - block) / kept, spare / (kept + block / at_once));
