@@ -14,6 +14,7 @@ namespace {
 void decode(const LayerTrial& trial, const LayerTrial& beside, const LayerBatch& sentences, Index steps,
             std::uint64_t seed, const char* text, Finding& finding) {
   const Index d_model = sentences.x.cols();
+  const Unchanged same_parameters = trial.parameters_unchanged();
   DecodeState state(sentences.memory, sentences.memory_rows);
   Context context;
   context.decoding = &state;
@@ -75,6 +76,7 @@ void decode(const LayerTrial& trial, const LayerTrial& beside, const LayerBatch&
     finding.see(difference(y, expected), kRounding,
                 fmt::format("{} text, position {}, hypothesis {} of {}", text, step + 1, worst + 1, rows.rows()));
   }
+  same_parameters.require();
 }
 
 }  // namespace
@@ -82,6 +84,7 @@ void decode(const LayerTrial& trial, const LayerTrial& beside, const LayerBatch&
 Tensor decoded(const LayerTrial& trial, const LayerBatch& batch, Index hypotheses) {
   const Index d_model = batch.x.cols(), sentences = batch.rows.sequences();
   const Tensor result(batch.x.shape());
+  const Unchanged same_parameters = trial.parameters_unchanged();
   DecodeState state(batch.memory, batch.memory_rows);
   Context context;
   context.decoding = &state;
@@ -111,6 +114,7 @@ Tensor decoded(const LayerTrial& trial, const LayerBatch& batch, Index hypothese
       std::copy_n(y.data() + static_cast<Index>(i) * d_model, d_model, Tensor(result).data() + newest[i] * d_model);
     }
   }
+  same_parameters.require();
   return result;
 }
 

@@ -13,41 +13,16 @@ namespace {
 
 constexpr std::string_view kMember = "layer";
 
-/// The values of what a layer is given, to see that it leaves them alone.
-class Unchanged {
- public:
-  Unchanged(const char* what, const Tensor& given)
-      : what_(what), given_(given), before_(given.defined() ? given.clone() : Tensor()) {}
-
-  void require() const {
-    if (!before_.defined() || before_.size() == 0) return;
-    if (std::memcmp(before_.data(), given_.data(), before_.values().size_bytes()) == 0) return;
-    throw Error(
-        fmt::format("[layer] {} was changed in place; compute into a new tensor, as others read it too", what_));
-  }
-
- private:
-  const char* what_;
-  Tensor given_, before_;
-};
-
-/// All that a layer is given in a pass.
-class InputsUnchanged {
- public:
-  InputsUnchanged(const Var& x, const Var& memory, const Tensor& parameters)
-      : x_("x", x.value()), memory_("memory", memory.value()), parameters_("a parameter", parameters) {}
-
-  void require() const {
-    x_.require();
-    memory_.require();
-    parameters_.require();
-  }
-
- private:
-  Unchanged x_, memory_, parameters_;
-};
-
 }  // namespace
+
+Unchanged::Unchanged(const char* what, const Tensor& given)
+    : what_(what), given_(given), before_(given.defined() ? given.clone() : Tensor()) {}
+
+void Unchanged::require() const {
+  if (!before_.defined() || before_.size() == 0) return;
+  if (std::memcmp(before_.data(), given_.data(), before_.values().size_bytes()) == 0) return;
+  throw Error(fmt::format("[layer] {} was changed in place; compute into a new tensor, as others read it too", what_));
+}
 
 Tensor random_rows(const Shape& shape, std::uint64_t seed, double scale) {
   Random random(seed, random_site("layer_trial"));
@@ -105,9 +80,10 @@ std::string_view LayerTrial::member(std::string_view parameter) {
 
 Var LayerTrial::operator()(const Context& context, const Var& x, const Ragged& rows, const Var& memory,
                            const Ragged& memory_rows) const {
-  const InputsUnchanged inputs(x, memory, values_);
+  const Unchanged same_x("x", x.value()), same_memory("memory", memory.value());
   const Var y = run(context, x, rows, memory, memory_rows);
-  inputs.require();
+  same_x.require();
+  same_memory.require();
   return y;
 }
 
@@ -122,7 +98,10 @@ Var LayerTrial::run(const Context& context, const Var& x, const Ragged& rows, co
 }
 
 Tensor LayerTrial::operator()(const Context& context, const LayerBatch& batch) const {
-  return (*this)(context, batch.x, batch.rows, batch.memory, batch.memory_rows).value();
+  const Unchanged same_parameters = parameters_unchanged();
+  const Tensor y = (*this)(context, batch.x, batch.rows, batch.memory, batch.memory_rows).value();
+  same_parameters.require();
+  return y;
 }
 
 LayerPass LayerTrial::pass(const LayerBatch& batch, const Tensor& gradient, bool training, const RandomStream& random,
@@ -136,7 +115,7 @@ LayerPass LayerTrial::pass(const LayerBatch& batch, const Tensor& gradient, bool
   LayerPass pass;
   {
     const Var x = tape_.variable(batch.x), memory = crosses() ? tape_.variable(batch.memory) : Var();
-    const InputsUnchanged inputs(x, memory, values_);
+    const Unchanged same_x("x", batch.x), same_memory("memory", batch.memory), same_values = parameters_unchanged();
     const double began = now();
     const Var y = run(context, x, batch.rows, memory, batch.memory_rows);
     const double forward_done = now();
@@ -153,7 +132,9 @@ LayerPass LayerTrial::pass(const LayerBatch& batch, const Tensor& gradient, bool
     }
     pass.forward_seconds = forward_done - began;
     pass.backward_seconds = now() - backward_began;
-    inputs.require();
+    same_x.require();
+    same_memory.require();
+    same_values.require();
     same_result.require();
     same_gradient.require();
     pass.gradients.push_back(tape_.gradient(x).clone());

@@ -37,6 +37,20 @@ struct LayerPass {
   double forward_seconds = 0, backward_seconds = 0;
 };
 
+/// The values of what a layer is given, to see that it leaves them alone.
+class Unchanged {
+ public:
+  /// Of nothing, if `given` is not defined.
+  Unchanged(const char* what, const Tensor& given);
+
+  /// Throws Error, in which `what` is named, unless the values have the same bytes as in the beginning.
+  void require() const;
+
+ private:
+  const char* what_;
+  Tensor given_, before_;
+};
+
 /// A layer with parameters of its own, all moved off their beginning so that zeros and ones cannot hide a mistake.
 class LayerTrial {
  public:
@@ -51,15 +65,18 @@ class LayerTrial {
   /// The name of the layer's member that a parameter is: its key in a checkpoint without the place of the layer.
   static std::string_view member(std::string_view parameter);
 
-  /// The layer's result. Throws ShapeError unless it has the shape of x, Error if the layer writes into x, memory or its
-  /// parameters.
+  /// To see that the parameters are the same after some passes.
+  Unchanged parameters_unchanged() const { return {"a parameter", values_}; }
+
+  /// The layer's result. Throws ShapeError unless it has the shape of x, Error if the layer writes into x or memory; of a
+  /// batch also if it writes into its parameters.
   Var operator()(const Context& context, const Var& x, const Ragged& rows, const Var& memory,
                  const Ragged& memory_rows) const;
   Tensor operator()(const Context& context, const LayerBatch& batch) const;
   /// Forward on a tape, and backward from `gradient` of the result, which has its shape. With the pass done last as
   /// `before`, all gradients are added to those of it, as where x is used a second time and parameters in two batches.
-  /// `between` is called after the way forward. Throws Error also if the layer writes into `gradient` or, backward, into
-  /// its result.
+  /// `between` is called after the way forward. Throws Error also if the layer writes into its parameters,
+  /// `gradient` or, backward, its result.
   LayerPass pass(const LayerBatch& batch, const Tensor& gradient, bool training, const RandomStream& random = {},
                  const LayerPass* before = nullptr, const std::function<void()>& between = {});
 

@@ -225,11 +225,10 @@ TEST_CASE("chance of a layer's own is found") {
 }
 
 TEST_CASE("a layer that writes into what it is given fails wherever it does") {
-  const Names all_that_decode{"batch composition", "decoding", "threads", "memory"};
-  CHECK(failed(check_of<InPlace>("feed_forward")) == all_that_decode);
+  CHECK(failed(check_of<InPlace>("feed_forward")) == Names{"batch composition", "decoding", "threads", "memory"});
   CHECK(contains(place_of(check_of<InPlace>("feed_forward")), "x was changed in place"));
   CHECK(contains(place_of(check_of<MemoryInPlace>("cross_attention")), "memory was changed in place"));
-  CHECK(failed(check_of<FoldsInPlace>("feed_forward")) == all_that_decode);
+  CHECK(failed(check_of<FoldsInPlace>("feed_forward")) == Names{"batch composition", "decoding", "threads"});
   CHECK(contains(place_of(check_of<FoldsInPlace>("feed_forward")), "a parameter was changed in place"));
   const LayerCheck masks = check_of<MasksGradientInPlace>("feed_forward");
   CHECK(failed(masks).size() == masks.rows.size() - 2);  // decoding and causality have no way back
