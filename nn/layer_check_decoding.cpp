@@ -9,8 +9,8 @@
 namespace weft {
 namespace {
 
-/// Translates three sentences for some steps, each with up to eight hypotheses that grow in number, swap and end. In each
-/// step the layer `beside` is run first, as another one of a model.
+/// Translates three sentences for some steps, each with up to eight hypotheses that grow in number, swap and end. In
+/// each step the layer `beside` is run first, as another one of a model.
 void decode(const LayerTrial& trial, const LayerTrial& beside, const LayerBatch& sentences, Index steps,
             std::uint64_t seed, const char* text, Finding& finding) {
   const Index d_model = sentences.x.cols();

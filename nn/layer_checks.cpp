@@ -194,7 +194,7 @@ void check_memory(const LayerToCheck& layer, Finding& finding) {
                 fmt::format("bytes held after {} 3", what));
   };
   // With the same random numbers in all three, as chance may leave out a part of the layer.
-  for (const std::uint64_t address : {0, 1, 2}) {
+  for (std::uint64_t address = 0; address < 3; ++address) {
     check("step", [&] { trial.pass(batch, gradient, true, {1, address}); });
   }
   check("pass without a tape", [&] { trial({}, batch); });

@@ -85,8 +85,8 @@ void check_gradients(const LayerToCheck& layer, Finding& finding);
 void check_batches(const LayerToCheck& layer, Finding& finding);
 /// Later rows changed, and cut off; in training too.
 void check_causality(const LayerToCheck& layer, Finding& finding);
-/// Position by position, while hypotheses grow in number, swap and end, against whole prefixes; several texts, one after
-/// the other, with another layer of the kind beside it and after a change of the parameters.
+/// Position by position, while hypotheses grow in number, swap and end, against whole prefixes; several texts, one
+/// after the other, with another layer of the kind beside it and after a change of the parameters.
 void check_decoding(const LayerToCheck& layer, Finding& finding);
 /// Forward, backward and decoding with 1, 2, 3 and 8 threads.
 void check_threads(const LayerToCheck& layer, Finding& finding);

@@ -68,8 +68,8 @@ class LayerTrial {
   /// To see that the parameters are the same after some passes.
   Unchanged parameters_unchanged() const { return {"a parameter", values_}; }
 
-  /// The layer's result. Throws ShapeError unless it has the shape of x, Error if the layer writes into x or memory; of a
-  /// batch also if it writes into its parameters.
+  /// The layer's result. Throws ShapeError unless it has the shape of x, Error if the layer writes into x or memory; of
+  /// a batch also if it writes into its parameters.
   Var operator()(const Context& context, const Var& x, const Ragged& rows, const Var& memory,
                  const Ragged& memory_rows) const;
   Tensor operator()(const Context& context, const LayerBatch& batch) const;
