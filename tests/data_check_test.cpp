@@ -6,6 +6,8 @@
 
 #include "cli.h"
 #include "gzip.h"
+#include "weft/data/parallel_reader.h"
+#include "weft/train/checked_text.h"
 
 using namespace weft::cli;
 using weft::bytes_of;
@@ -189,6 +191,24 @@ TEST_CASE("every fault of a corpus that holds all of them is found, with its lin
     CAPTURE(part);
     CHECK(contains(words.out, part));
   }
+}
+
+TEST_CASE("a block of long lines ends after some text, as in training") {
+  workplace();
+  const std::string line(weft::kBlockBytes / 9, 'a');
+  std::string text;
+  for (int i = 0; i < 6; ++i) text += line + "\n";
+  put("long.gz", gzipped(text));
+  weft::CheckedText checked("train", {{"long.gz", "long.gz", "", 1, 2}});
+  weft::Findings findings(3);
+  checked.scan(findings);
+  std::vector<weft::Index> first, lines;
+  checked.read([&](const weft::ParallelText& block, weft::Index begin) {
+    first.push_back(begin);
+    lines.push_back(static_cast<weft::Index>(block.source.size()));
+  });
+  CHECK(first == std::vector<weft::Index>{0, 5});
+  CHECK(lines == std::vector<weft::Index>{5, 1});
 }
 
 TEST_CASE("a file that cannot be read hides nothing of the others") {

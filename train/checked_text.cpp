@@ -88,10 +88,12 @@ void CheckedText::read(FunctionRef<void(const ParallelText& block, Index first)>
   if (files_.empty()) return take(text_, 0);
   ParallelText block;
   Index first = 0;
+  std::size_t bytes = 0;  // of text in the block
   const auto hand_out = [&] {
     take(block, first);
     first += static_cast<Index>(block.source.size());
     block = {};
+    bytes = 0;
   };
   for (std::size_t i = 0; i < files_.size(); ++i) {
     if (!usable_[i]) continue;
@@ -102,7 +104,8 @@ void CheckedText::read(FunctionRef<void(const ParallelText& block, Index first)>
       Index replaced = 0;
       block.source.push_back(pair ? replace_invalid_text(reader.source(), replaced) : "");
       block.target.push_back(pair ? replace_invalid_text(reader.target(), replaced) : "");
-      if (static_cast<Index>(block.source.size()) == kBlockPairs) hand_out();
+      bytes += block.source.back().size() + block.target.back().size();
+      if (static_cast<Index>(block.source.size()) == kBlockPairs || bytes >= kBlockBytes) hand_out();
     }
   }
   if (!block.source.empty()) hand_out();

@@ -23,6 +23,7 @@
 #include "weft/core/temporary.h"
 #include "weft/core/threads.h"
 #include "weft/train/commands.h"
+#include "weft/train/output_file.h"
 #include "weft/train/stop_signal.h"
 #include "weft/train/text_format.h"
 
@@ -54,6 +55,7 @@ std::string general_help(const std::vector<Command>& all) {
 }
 
 int dispatch(const std::vector<std::string>& words, const Registry& registry) {
+  require_not_printed_to({});  // a verb with inputs asks again for those
   const std::vector<Command> all = commands();
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     print(general_help(all));

@@ -9,7 +9,6 @@ namespace {
 int config(const Arguments& arguments, const Registry& registry) {
   const auto& words = arguments.positional();  // those of a use
   if (words[0] == "docs") {
-    require_not_printed_to({});
     if (arguments.has("set")) arguments.refuse("--set is for config show");
     print(config_docs());
     return 0;

@@ -117,8 +117,8 @@ int data_split(const Arguments& arguments) {
 
 int data(const Arguments& arguments, const Registry& registry) {
   const auto& words = arguments.positional();
-  require_not_printed_to(words[0] == "make" ? std::vector<std::string>{} : std::vector{words[1]});
   if (words[0] == "make") return data_make(arguments);
+  require_not_printed_to({words[1]});
   if (words[0] == "check") return data_check(arguments, registry);
   return data_split(arguments);
 }
