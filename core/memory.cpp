@@ -2,17 +2,16 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdint>
 #include <limits>
 #include <mutex>
 #include <new>
 #include <utility>
 
+#include "weft/core/memory_slabs.h"
 #include "weft/core/out_of_memory.h"
 
 namespace weft {
@@ -24,7 +23,7 @@ constexpr std::size_t kClasses = 4 * 40;  // four for each power of two
 
 /// Stands before each block, in a space of kAlignment bytes.
 struct Header {
-  std::size_t size_class;
+  std::size_t size_class;  // by which it goes back to a slab, too
   std::size_t bytes;
   std::size_t taken;  // bytes of the class that was asked for, which may be smaller
   Header* next;       // in the list of kept blocks
@@ -49,41 +48,26 @@ std::size_t class_of(std::size_t bytes) {
 #endif
 #endif
 #ifdef WEFT_ADDRESS_SANITIZER
-constexpr std::size_t kMapped = std::numeric_limits<std::size_t>::max();  // the sanitizer looks after the heap alone
+constexpr bool kHeap = true;  // the sanitizer looks after the heap alone
 #else
-constexpr std::size_t kMapped = 32 * 1024;
+constexpr bool kHeap = false;
 #endif
 
-/// Memory from operator new, which tests replace to have it fail, or for a block of kMapped and more from the system, to
-/// which it then goes back: the heap would keep what was freed in pieces, which in a model of many layers of small
-/// tensors are half as much again as what is used. Large blocks lie in pages of 2 MiB where the system has them, which
-/// spares the CPU much looking up of addresses. What does not fill such a page stays in small ones, of which only those
-/// in use take memory.
-void* take_from_system(std::size_t bytes) {
-  if (bytes < kMapped) return ::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow);
+/// Pages of the system for a large block, to which it then goes back. The largest lie in pages of 2 MiB where the system
+/// has them, which spares the CPU much looking up of addresses. What does not fill such a page stays in small ones, of
+/// which only those in use take memory.
+void* map_block(std::size_t bytes) {
   constexpr std::size_t kLargePage = std::size_t{2} << 20;
-  const std::size_t spare = bytes < 2 * kLargePage ? 0 : kLargePage;
-  void* const mapped = ::mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
-  if (spare == 0) return mapped;
-  char* const first = static_cast<char*>(mapped);
-  const std::size_t before = (kLargePage - reinterpret_cast<std::uintptr_t>(first) % kLargePage) % kLargePage;
-  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)),
-                    end = (before + bytes + page - 1) / page * page;
-  if (before > 0) ::munmap(first, before);
-  if (end < bytes + spare) ::munmap(first + end, bytes + spare - end);
-#ifdef MADV_HUGEPAGE
-  ::madvise(first + before, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);  // a wish: without it all works as well
-#endif
-  return first + before;
-}
-
-void give_to_system(void* block, std::size_t bytes) {
-  if (bytes < kMapped) {
-    ::operator delete (block, std::align_val_t{kAlignment});
-  } else {
-    ::munmap(block, bytes);
+  if (bytes < 2 * kLargePage) {
+    void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return mapped == MAP_FAILED ? nullptr : mapped;
   }
+  char* const block = map_aligned(bytes, kLargePage);
+#ifdef MADV_HUGEPAGE
+  // A wish: without it all works as well.
+  if (block != nullptr) ::madvise(block, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
+#endif
+  return block;
 }
 
 class Pool {
@@ -99,10 +83,10 @@ class Pool {
       // Batches of ever other shapes would leave ever more blocks that fit nothing.
       release_kept(most_reserved(needed) - static_cast<Index>(size));
       inside_ = true;  // throws nothing
-      header = static_cast<Header*>(take_from_system(size + kAlignment));
+      header = static_cast<Header*>(take_from_system(size_class, size + kAlignment));
       if (header == nullptr) {
         release_kept(0);
-        header = static_cast<Header*>(take_from_system(size + kAlignment));
+        header = static_cast<Header*>(take_from_system(size_class, size + kAlignment));
       }
       inside_ = false;
       if (header == nullptr) fail(bytes);
@@ -146,13 +130,28 @@ class Pool {
   }
 
  private:
+  void* take_from_system(std::size_t size_class, std::size_t bytes) {
+    if (kHeap) return ::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow);
+    return bytes <= Slabs::kMost ? slabs_.take(size_class, bytes) : map_block(bytes);
+  }
+
+  void give_to_system(void* block, std::size_t size_class, std::size_t bytes) {
+    if (kHeap) {
+      ::operator delete (block, std::align_val_t{kAlignment});
+    } else if (bytes <= Slabs::kMost) {
+      slabs_.give(block, size_class, bytes);
+    } else {
+      ::munmap(block, bytes);
+    }
+  }
+
   /// Gives back kept blocks, the largest first, until no more than `most` bytes are reserved.
   void release_kept(Index most) {
     for (std::size_t i = kClasses; i-- > 0;) {
       while (kept_[i] != nullptr && statistics_.reserved_bytes > most) {
         Header* const header = std::exchange(kept_[i], kept_[i]->next);
         statistics_.reserved_bytes -= static_cast<Index>(header->bytes);
-        give_to_system(header, header->bytes + kAlignment);
+        give_to_system(header, header->size_class, header->bytes + kAlignment);
       }
     }
   }
@@ -176,6 +175,7 @@ class Pool {
 
   static thread_local bool inside_;  // whether this thread holds the mutex while a new-handler may be called
   std::mutex mutex_;
+  Slabs slabs_;
   std::array<Header*, kClasses> kept_{};
   MemoryStatistics statistics_;
   Index most_needed_ = 0;  // handed out at one time, ever

@@ -1,8 +1,11 @@
-// A limited address space (ulimit -v): what the pool keeps is there for others, and a state that does not fit is refused.
+// What the pool keeps and gives back, also where the address space is limited (ulimit -v).
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <optional>
@@ -16,6 +19,7 @@
 #include "weft/core/file.h"
 #include "weft/core/memory.h"
 #include "weft/core/out_of_memory.h"
+#include "weft/core/random.h"
 #include "weft/core/threads.h"
 #include "weft/train/cli.h"
 #include "weft/train/memory_refusal.h"
@@ -79,6 +83,53 @@ TEST_CASE("where operator new finds no memory, it gets what the pool keeps, and 
   CHECK(got == kBytes / 2);
   CHECK(out);
   CHECK(large > 20);
+}
+
+TEST_CASE("small blocks of the pool go back to the system, though what others have of the heap stays") {
+  constexpr std::size_t kBlocks = 20'000, kBytes = 2000;
+  const Index before = settled_memory().now;
+  std::vector<void*> blocks;
+  std::vector<std::vector<char>> others;
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    blocks.push_back(std::memset(pool_allocate(kBytes), 1, kBytes));
+    others.emplace_back(200);
+  }
+  CHECK(resident_memory().now - before > static_cast<Index>(kBlocks * kBytes));
+  for (void* const block : blocks) pool_free(block);
+  release_unused_memory();
+  CHECK(resident_memory().now - before < static_cast<Index>(kBlocks * kBytes / 3));
+}
+
+TEST_CASE("blocks of all sizes are apart from each other, whichever are given back when") {
+  struct Block {
+    unsigned char* bytes;
+    std::size_t size;
+    unsigned char mark;
+  };
+  Random random(1, random_site("blocks"));
+  std::vector<Block> blocks;
+  const auto give_back = [&](std::size_t i) {
+    std::swap(blocks[i], blocks.back());
+    const Block block = blocks.back();
+    CHECK(std::all_of(block.bytes, block.bytes + block.size, [&](unsigned char byte) { return byte == block.mark; }));
+    pool_free(block.bytes);
+    blocks.pop_back();
+  };
+  for (Index turn = 0; turn < 20'000; ++turn) {
+    const auto size = static_cast<std::size_t>(1 + random.below(std::uint64_t{1} << (3 + random.below(14))));
+    auto* const bytes = static_cast<unsigned char*>(pool_allocate(size));
+    CHECK(reinterpret_cast<std::uintptr_t>(bytes) % 64 == 0);
+    blocks.push_back({bytes, size, static_cast<unsigned char>(turn % 251)});
+    std::memset(bytes, blocks.back().mark, size);
+    const bool falls = turn / 2500 % 2 == 1;
+    for (int i = 0; i < (falls ? 2 : 1) && !blocks.empty() && random.below(3) > 0; ++i) {
+      give_back(static_cast<std::size_t>(random.below(blocks.size())));
+    }
+    if (turn % 500 == 0) release_unused_memory();
+  }
+  while (!blocks.empty()) give_back(0);
+  release_unused_memory();
+  CHECK(memory_statistics().reserved_bytes == memory_statistics().current_bytes);
 }
 
 TEST_CASE("an optimizer that a limited address space has no room for is a run that does not fit") {

@@ -21,7 +21,7 @@ namespace {
 
 /// The share of what the pool may keep at most that it does keep in a long run, whose batches are of many shapes, and how
 /// often what the work takes it may keep, in blocks of one shape after another. Measured: see tests/torture/memory.
-constexpr double kKept = 0.75, kKeptOfWork = 1.5;
+constexpr double kKept = 0.8, kKeptOfWork = 1.5;
 
 Index bytes_of(double bytes) { return static_cast<Index>(std::ceil(std::max(bytes, 0.0))); }
 
