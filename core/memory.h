@@ -1,5 +1,5 @@
 // The pool of all tensor memory: blocks in size classes, aligned to 64 bytes, kept for reuse when freed, so that a loop of
-// ever the same sizes takes nothing from the heap after its first turn; given back before they are a quarter of all needed.
+// ever the same sizes takes nothing from the heap after its first turn; given back before they are half of all needed.
 #pragma once
 
 #include <cstddef>
