@@ -1,4 +1,4 @@
-// What planning the batches of an epoch takes.
+// What planning the batches of an epoch takes, and measuring an update.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "weft/core/random.h"
 #include "weft/data/batch.h"
 #include "weft/train/memory_forecast.h"
+#include "weft/train/time_budget.h"
 
 using namespace weft;
 
@@ -66,5 +67,18 @@ TEST_CASE("looking at batches of very many short pairs takes no more than planni
     CHECK(planned < foreseen * 11 / 10);
     CHECK(planned > foreseen / 2);
   }
+}
+
+TEST_CASE("measuring takes no copy of the parameters") {
+  const auto model = tiny_model(tiny_config(
+      {"model.max_length=100000", "model.positions=learned", "optimizer.name=sgd", "optimizer.momentum=0"}));
+  const TrainingData data = tiny_data(*model, letters(60, 5), letters(10, 6));
+  const Index bytes = model->parameters().values().size() * static_cast<Index>(sizeof(real));
+  measure_update(*model, data.train, 0);
+  const Index before = settled_memory().now;
+  std::ofstream("/proc/self/clear_refs") << 5 << std::flush;  // the peak begins anew
+  measure_update(*model, data.train, 0);
+  CHECK(bytes > 10'000'000);
+  CHECK(resident_memory().peak - before < bytes / 2);
 }
 #endif

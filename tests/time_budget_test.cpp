@@ -10,10 +10,8 @@
 
 #include "cli.h"
 #include "faulty_run.h"
-#include "sanitizers.h"
 #include "session.h"
 #include "throws.h"
-#include "weft/train/memory_forecast.h"
 #include "weft/train/run_folder.h"
 #include "weft/train/spent_time.h"
 
@@ -52,21 +50,6 @@ TEST_CASE("measuring leaves parameters as they were and a run the same") {
   CHECK(measure_update(*wild, data.train, 0.5) > 0);
   CHECK(std::vector<real>(wild_values.values().begin(), wild_values.values().end()) == wild_before);
 }
-
-#ifndef WEFT_SANITIZED
-TEST_CASE("measuring takes no copy of the parameters") {
-  const auto model = tiny_model(tiny_config(
-      {"model.max_length=100000", "model.positions=learned", "optimizer.name=sgd", "optimizer.momentum=0"}));
-  const TrainingData data = tiny_data(*model, letters(60, 5), letters(10, 6));
-  const Index bytes = model->parameters().values().size() * static_cast<Index>(sizeof(real));
-  measure_update(*model, data.train, 0);
-  const Index before = settled_memory().now;
-  std::ofstream("/proc/self/clear_refs") << 5 << std::flush;  // the peak begins anew
-  measure_update(*model, data.train, 0);
-  CHECK(bytes > 10'000'000);
-  CHECK(resident_memory().peak - before < bytes / 2);
-}
-#endif
 
 TEST_CASE(
     "a run whose time is over ends with a validation and all saved, and "
