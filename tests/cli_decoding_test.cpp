@@ -242,7 +242,7 @@ TEST_CASE("what is read is not written to through a descriptor either") {
     const Descriptor appended(output, O_WRONLY | O_APPEND), errors(workplace() / "err", O_WRONLY | O_CREAT | O_TRUNC);
     CAPTURE(words);
     CHECK(wait_for(start(words, in, appended, errors)) == 2);
-    CHECK(contains(bytes_of(workplace() / "err"), "goes to the file that is read"));
+    CHECK(contains(bytes_of(workplace() / "err"), "standard output: goes to "));
     CHECK(bytes_of(output) == before);
   };
   rlimit size{};

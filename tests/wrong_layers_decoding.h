@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "weft/nn/decode_state.h"
 #include "wrong_layers.h"
@@ -187,12 +188,13 @@ struct KeepsForAll : CrossLayer {
   Linear value_;
 };
 
-/// While decoding, larger by some millionths: so many as there are threads, or rows.
+/// While decoding, larger by little more than rounding: the more, the more threads there are, or rows.
 template <Index (*kCount)(const Tensor& x)>
 struct DecodesBy : PlainLayer {
   using PlainLayer::PlainLayer;
   Var operator()(const Context& c, const Var& x, const Ragged&) const override {
-    return c.decoding == nullptr ? x : scale(x, 1 + real(1e-6) * static_cast<real>(kCount(x.value())));
+    constexpr real kLittle = 8 * std::numeric_limits<real>::epsilon();
+    return c.decoding == nullptr ? x : scale(x, 1 + kLittle * static_cast<real>(kCount(x.value())));
   }
   bool incremental() const override { return true; }
 };
