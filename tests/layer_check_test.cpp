@@ -15,8 +15,8 @@
 
 #include "cli.h"
 #include "weft/core/error.h"
-#include "weft/core/gemm.h"
 #include "weft/core/file_calls.h"
+#include "weft/core/gemm.h"
 #include "weft/core/temporary.h"
 #include "weft/core/threads.h"
 #include "weft/nn/layer_checks.h"
