@@ -90,8 +90,11 @@ class Tape {
     auto* closure = new (place) Backward(std::move(backward));
     const Slot slot = new_slot(value.shape(), nullptr);
     if (profile_ != nullptr) profile_->forward(name, value.shape());
+    const std::span<const char> kept_name = keep(name);  // which may have been made for this call
     records_.push_back(
-        {name, slot, closure,
+        {{kept_name.data(), kept_name.size()},
+         slot,
+         closure,
          [](void* object, const Tensor& gradient, Tape& tape) { (*static_cast<Backward*>(object))(gradient, tape); },
          [](void* object) { static_cast<Backward*>(object)->~Backward(); }});
     return Var(std::move(value), this, slot);

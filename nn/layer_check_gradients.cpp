@@ -134,7 +134,7 @@ void check_added(const LayerToCheck& layer, Finding& finding) {
                             : i == 0                       ? "input 0"
                                                            : "input 1"));
   }
-  LayerTrial other = layer.make(2);
+  LayerTrial other = layer.make_other();
   const LayerBatch of_other = layer.batch({3, kLongSentence, 1}, {2, 1, kLongSentence}, 7);  // in the same sizes
   const LayerPass beside = trial.pass(batch, gradient, true, kStepRandom, nullptr,
                                       [&] { other.pass(of_other, gradient, true, kStepRandom); });
@@ -176,8 +176,10 @@ void check_gradients(const LayerToCheck& layer, Finding& finding) {
   if (drops && !see(plain, {{2, 0, 3}, {3, 1, 2}, kLongParts, kLongParts, tolerance}, "without dropout, ")) return;
   // Parameters have been compared; what other lengths, full tiles among them, add to them shows along one direction.
   if (!see(brief, {{1, 4, 8}, {8, 1, 4}, parts, 1, tolerance}, "with sentences of 1, 4 and 8 rows, ")) return;
-  see(layer, {{kLongSentence, 0, 3, 64}, {3, 1, 64, kLongSentence}, kLongParts, 1, kDouble ? tolerance : 0.1},
-      fmt::format("with a sentence of {} rows, ", std::min(kLongSentence, layer.options.max_length)));
+  const Trial longest{{kLongSentence, 0, 3, 64}, {3, 1, 64, kLongSentence}, kLongParts, 1, kDouble ? tolerance : 0.1};
+  const std::string rows =
+      fmt::format("with a sentence of {} rows, ", std::min(kLongSentence, layer.options.max_length));
+  if (see(layer, longest, rows) && drops) see(layer.without_dropout(), longest, "without dropout, " + rows);
 }
 
 }  // namespace weft

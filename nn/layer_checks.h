@@ -19,6 +19,8 @@ struct LayerToCheck {
   LayerOptions options;
 
   LayerTrial make(std::uint64_t seed = 1) const { return LayerTrial(registry, slot, name, options, seed); }
+  /// Another layer of the kind, as a model has it beside the first: under another name.
+  LayerTrial make_other() const { return LayerTrial(registry, slot, name, options, 2, "other"); }
   /// A batch of random rows with sentences of these lengths, none longer than the layer's max_length.
   LayerBatch batch(std::vector<Index> lengths, std::vector<Index> memory_lengths, std::uint64_t seed,
                    double scale = 1) const;

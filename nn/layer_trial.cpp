@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kMember = "layer";
+constexpr std::size_t kPlaceLetters = 5;
 
 }  // namespace
 
@@ -58,13 +58,13 @@ LayerBatch together(const std::vector<LayerBatch>& sentences, const std::vector<
 }
 
 LayerTrial::LayerTrial(const Registry& registry, std::string_view slot, std::string_view name, LayerOptions options,
-                       std::uint64_t seed)
+                       std::uint64_t seed, std::string_view place)
     : parameters_(seed), root_(parameters_) {
   options.registry = &registry;
   if (Registry::takes_cross_layer(slot)) {
-    cross_ = registry.make_cross_layer(slot, name, root_, kMember, options);
+    cross_ = registry.make_cross_layer(slot, name, root_, place, options);
   } else {
-    layer_ = registry.make_layer(slot, name, root_, kMember, options);
+    layer_ = registry.make_layer(slot, name, root_, place, options);
   }
   values_ = parameters_.values();
   for (const ParameterEntry& entry : parameters_.entries()) {
@@ -75,7 +75,7 @@ LayerTrial::LayerTrial(const Registry& registry, std::string_view slot, std::str
 }
 
 std::string_view LayerTrial::member(std::string_view parameter) {
-  return parameter.substr(std::min(parameter.size(), kMember.size() + 1));
+  return parameter.substr(std::min(parameter.size(), kPlaceLetters + 1));
 }
 
 Var LayerTrial::operator()(const Context& context, const Var& x, const Ragged& rows, const Var& memory,

@@ -54,9 +54,9 @@ class Unchanged {
 /// A layer with parameters of its own, all moved off their beginning so that zeros and ones cannot hide a mistake.
 class LayerTrial {
  public:
-  /// Throws what Registry::make_layer does.
+  /// A layer under the name `place`, of five letters, in its model. Throws what Registry::make_layer does.
   LayerTrial(const Registry& registry, std::string_view slot, std::string_view name, LayerOptions options,
-             std::uint64_t seed = 1);
+             std::uint64_t seed = 1, std::string_view place = "layer");
 
   /// Whether the layer also sees the encoder's output.
   bool crosses() const { return cross_ != nullptr; }

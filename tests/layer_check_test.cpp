@@ -144,8 +144,9 @@ TEST_CASE("a layer that is wrong in one way fails the check for it, and no other
   CHECK(failed(check_of<WrongBackwardWhere<in_single_row>>("feed_forward")) == Names{"gradients"});
   CHECK(failed(check_of<WrongBackwardWhere<in_full_tiles>>("feed_forward")) == Names{"gradients"});
   CHECK(failed(check_of<OverwritesInput>("feed_forward")) == Names{"gradients"});
-  CHECK(failed(check_of<SharesSaved>("feed_forward")) == Names{"gradients"});
-  const LayerCheck drops_nothing = check_of<WrongWithoutDropout>("feed_forward");
+  CHECK(failed(check_of<KeepsSaved<false>>("feed_forward")) == Names{"gradients"});
+  CHECK(failed(check_of<WrongWithoutDropout<40>>("feed_forward")) == Names{"gradients"});
+  const LayerCheck drops_nothing = check_of<WrongWithoutDropout<0>>("feed_forward");
   CHECK(failed(drops_nothing) == Names{"gradients"});
   CHECK(contains(place_of(drops_nothing), "without dropout, of input 0"));
   const LayerCheck overwrites = check_of<OverwritesParameter>("feed_forward");
@@ -240,6 +241,12 @@ TEST_CASE("a layer that writes into what it is given fails wherever it does") {
 
 TEST_CASE("a layer may leave out a part of itself by the chance of the step") {
   CHECK(failed(check_of<LeavesOut>("feed_forward")) == Names{});
+}
+
+TEST_CASE("a layer may keep things by its name, and what it made of its parameters until the next training pass") {
+  CHECK(failed(check_of<KeepsSaved<true>>("feed_forward")) == Names{});
+  CHECK(failed(check_of<FoldsBetweenUpdates>("feed_forward")) == Names{});
+  CHECK(failed(check_of<ShowsItsOwnToo>("decoder_layer")) == Names{});
 }
 
 TEST_CASE("the encoder's layer may look ahead") { CHECK(failed(check_of<LooksAhead>("encoder_layer")) == Names{}); }

@@ -118,8 +118,8 @@ TEST_CASE("a gradient of another size than its variable is refused by the operat
         CAPTURE(second);
         Tape tape;
         const Var x = to_leaf ? tape.watch(leaf) : tape.variable(of({1, 2}));
-        const Var bad =
-            tape.record("halve", of({1, 2}), [slot = x.slot(), wrong](const Tensor&, Tape& t) { t.give(slot, wrong); });
+        const Var bad = tape.record(std::string("halve"), of({1, 2}),
+                                    [slot = x.slot(), wrong](const Tensor&, Tape& t) { t.give(slot, wrong); });
         const Var y = second ? add(bad, scale(x, 2)) : bad;  // scale comes first on the way back
         const std::string text = "[halve] its backward gives " +
                                  (wrong.defined() ? to_string(wrong.shape()) : "nothing") +

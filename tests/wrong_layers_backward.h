@@ -79,15 +79,18 @@ struct MasksGradientInPlace : PlainLayer {
   }
 };
 
-/// tanh, whose backward pass reads a result that all layers of the kind keep in one place.
-struct SharesSaved : PlainLayer {
+/// tanh, whose backward pass reads a result that all layers of the kind keep in one place; or, which is right, under the
+/// layer's name, as no other of a model has it.
+template <bool kByName>
+struct KeepsSaved : PlainLayer {
   using PlainLayer::PlainLayer;
   Var operator()(const Context&, const Var& x, const Ragged&) const override {
     const Tensor y = tanh(Var(x.value())).value();
     if (x.tape() == nullptr) return y;
-    static Tensor saved;
+    static std::map<std::string, Tensor> all;
+    Tensor& saved = all[kByName ? name() : ""];
     saved = y;
-    return x.tape()->record("tanh", y, [slot = x.slot()](const Tensor& dy, Tape& tape) {
+    return x.tape()->record("tanh", y, [slot = x.slot(), &saved](const Tensor& dy, Tape& tape) {
       Tensor dx = dy.clone();
       for (Index i = 0; i < dx.size(); ++i) dx.data()[i] *= 1 - saved.data()[i] * saved.data()[i];
       tape.give(slot, dx);
@@ -95,14 +98,18 @@ struct SharesSaved : PlainLayer {
   }
 };
 
-/// Three times x, and its gradient twice that of y where it has no dropout.
+/// Three times x, and its gradient twice that of y where it has no dropout, from a row of the batch on.
+template <Index kFrom>
 struct WrongWithoutDropout : Layer {
   WrongWithoutDropout(Module& parent, std::string_view name, const LayerOptions& o)
       : Layer(parent, name), dropout_(*this, "dropout", o.dropout), drops_(o.dropout > 0) {}
   Var operator()(const Context& c, const Var& x, const Ragged&) const override {
     if (drops_ || x.tape() == nullptr) return dropout_(c, scale(x, 3));
     return x.tape()->record("wrong", scale(Var(x.value()), 3).value(), [slot = x.slot()](const Tensor& dy, Tape& tape) {
-      accumulate_scaled(dy.size(), 2, dy.data(), tape.sink(slot));
+      Tensor dx = dy.clone();
+      const Index width = dy.shape()[1], right = std::min(kFrom, dy.shape()[0]) * width;
+      for (Index i = 0; i < dx.size(); ++i) dx.data()[i] *= i < right ? real(3) : real(2);
+      tape.give(slot, dx);
     });
   }
 

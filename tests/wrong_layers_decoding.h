@@ -147,7 +147,8 @@ struct Folds : Layer {
   Parameter weight_, scale_;
 };
 
-/// The product of its parameters is that of the first decoding for ever, or is put in the place of one of them.
+/// The product of its parameters is that of the first decoding for ever, or until the next pass of training, which is
+/// right as that may change them; or it is put in the place of one of them.
 struct FoldsOnce : Folds {
   using Folds::Folds;
   Var folded(Tensor weight, Tensor scale) const override {
@@ -155,8 +156,15 @@ struct FoldsOnce : Folds {
     return kept_;
   }
 
- private:
+ protected:
   mutable Tensor kept_;
+};
+struct FoldsBetweenUpdates : FoldsOnce {
+  using FoldsOnce::FoldsOnce;
+  Var operator()(const Context& c, const Var& x, const Ragged& rows) const override {
+    if (c.training) kept_ = {};
+    return FoldsOnce::operator()(c, x, rows);
+  }
 };
 struct FoldsInPlace : Folds {
   using Folds::Folds;
@@ -200,6 +208,20 @@ struct DecodesBy : PlainLayer {
 };
 inline Index count_threads(const Tensor&) { return threads(); }
 inline Index count_rows(const Tensor& x) { return x.rows() % 5; }
+
+/// A right layer, which shows weights of rows among themselves before those of the memory.
+struct ShowsItsOwnToo : MultiHeadCrossAttention {
+  using MultiHeadCrossAttention::MultiHeadCrossAttention;
+  Var operator()(const Context& c, const Var& x, const Ragged& rows, const Var& memory,
+                 const Ragged& memory_rows) const override {
+    if (c.attention != nullptr) {
+      std::vector<Tensor> own;
+      for (Index s = 0; s < rows.sequences(); ++s) own.push_back(Tensor::zeros({1, rows.length(s), rows.length(s)}));
+      c.attention->emplace_back(name(), std::move(own));
+    }
+    return MultiHeadCrossAttention::operator()(c, x, rows, memory, memory_rows);
+  }
+};
 
 /// Cross-attention that shows the weights of the first sentence alone.
 struct ShowsOneSentence : MultiHeadCrossAttention {
