@@ -141,7 +141,7 @@ class Tape {
   /// Shows `detector` all numbers of the recordings from the next on, until given null.
   void set_detector(AnomalyDetector* detector) { detector_ = detector; }
 
-  /// The names of the operations recorded now, in order.
+  /// The names of the operations recorded now, in order; they last until something is done with the tape.
   std::vector<std::string_view> operations() const;
 
  private:

@@ -76,7 +76,7 @@ class Pool {
     const std::size_t size_class = class_of(bytes);
     if (size_class >= kClasses) fail(bytes);
     const std::size_t size = class_bytes(size_class);
-    const std::scoped_lock lock(mutex_);
+    std::unique_lock lock(mutex_);
     Header* header = take_kept(size_class);
     const Index needed = std::max(most_needed_, statistics_.current_bytes + static_cast<Index>(size));
     if (header == nullptr) {
@@ -89,7 +89,10 @@ class Pool {
         header = static_cast<Header*>(take_from_system(size_class, size + kAlignment));
       }
       inside_ = false;
-      if (header == nullptr) fail(bytes);
+      if (header == nullptr) {
+        lock.unlock();  // the error is a text, whose memory may have to come from here
+        fail(bytes);
+      }
       header->size_class = size_class;
       header->bytes = size;
       statistics_.reserved_bytes += static_cast<Index>(size);

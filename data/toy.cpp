@@ -150,6 +150,15 @@ std::vector<std::pair<std::string, ParallelText>> make_toy(std::string_view task
   return splits;
 }
 
+bool is_name_of_toy_text(const std::string& name) {
+  for (const char* split : {"train", "valid", "test", "test_unseen", "test_long"}) {
+    for (const char* ending : {".src", ".trg"}) {
+      if (name == std::string(split) + ending) return true;
+    }
+  }
+  return false;
+}
+
 void write_toy(const std::vector<std::pair<std::string, ParallelText>>& splits,
                const std::filesystem::path& directory) {
   if (const std::string lost = lost_link(directory); !lost.empty()) {

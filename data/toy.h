@@ -41,4 +41,7 @@ std::vector<std::pair<std::string, ParallelText>> make_toy(std::string_view task
 /// if a file cannot be written.
 void write_toy(const std::vector<std::pair<std::string, ParallelText>>& splits, const std::filesystem::path& directory);
 
+/// Whether it is the name of a file that write_toy makes of a split of a task.
+bool is_name_of_toy_text(const std::string& name);
+
 }  // namespace weft

@@ -106,7 +106,7 @@ TEST_CASE("a run whose folder is replaced while it writes its task's text or its
   begin_run(words, "late", 3);
   fs::rename("late", "late before");
   const auto check_held_back = [&](const Words& more, const std::string& file) {
-    fs::create_directories("late/data.new");
+    fs::create_directories("late/data");
     std::map<std::string, std::string> before;
     const Outcome outcome = run_held_back(options + more, "late/" + file, [&] {
       fs::rename("late", "late moved");
@@ -124,10 +124,10 @@ TEST_CASE("a run whose folder is replaced while it writes its task's text or its
     fs::remove_all("late");
     fs::remove_all("late moved");
   };
-  check_held_back({}, "data.new/test.trg");
+  check_held_back({}, "data/test.trg");
   fs::create_directory("late");
   put("late/last.safetensors", "of an earlier run");
-  check_held_back({"--fresh"}, "data.new/test.trg");
+  check_held_back({"--fresh"}, "data/test.trg");
   fs::rename("late before", "late");
   check_held_back({}, "log.jsonl");
 }

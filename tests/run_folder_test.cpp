@@ -125,39 +125,40 @@ TEST_CASE("--fresh that cannot write the text of its task costs no earlier run")
   put("texts of mine/train.src", "mine\n");
   fs::create_directory_symlink("../texts of mine", "blocked/data");
   check_blocked("blocked/data: is a link, but");
-  fs::rename("blocked/data", "blocked/data.new");
-  check_blocked("blocked/data.new: is a link, but");
   CHECK(bytes_of("texts of mine/train.src") == "mine\n");
 }
 
-TEST_CASE("--fresh leaves the text of the earlier run until its own is written") {
-  const Words words = copy_run("rewritten") + Words{"--set", "training.steps=20"};
-  REQUIRE(run_weft(words).code == 0);
-  const auto before = files_of("rewritten");
-  fs::create_directory("rewritten/data.new");
-  put("rewritten/data.new/train.src", "what a process left that was killed");
-  std::map<std::string, std::string> meanwhile;
-  const Outcome outcome =
-      run_held_back({"--fresh", "--run", "rewritten", "--set", "data.pairs=150"}, "rewritten/data.new/test.trg", [&] {
-        meanwhile = files_of("rewritten");
-        std::erase_if(meanwhile, [](const auto& file) { return contains(file.first, "data.new"); });
-      });
+TEST_CASE("a run gets its text back that a --fresh had begun to replace which was killed or failed") {
+  const Words words = copy_run("rewritten");
+  REQUIRE(run_weft(words + Words{"--set", "training.steps=20"}).code == 0);
+  const auto text = files_of("rewritten/data");
+  const Words fresh{"--fresh", "--run", "rewritten", "--set", "data.pairs=150"};
+  const Outcome outcome = run_held_back(fresh, "rewritten/data/test.trg", [] {
+    fs::copy("rewritten", "killed", fs::copy_options::recursive);  // as it would be after a kill
+  });
   CHECK(outcome.code == 0);
-  CHECK((meanwhile == before));
   CHECK(lines_of(bytes_of("rewritten/data/train.src")).size() == 150);
-  CHECK_FALSE(fs::exists("rewritten/data.new"));
-  // One that is killed meanwhile leaves nothing that the run keeps when it is taken up, but what is not of it.
-  fs::create_directory("rewritten/data.new");
-  for (const char* name : {"train.src", "valid.trg.123.tmp", "mine.txt"})
-    put(fs::path("rewritten/data.new") / name, "");
-  REQUIRE(run_weft(copy_run("rewritten") + Words{"--set", "data.pairs=150"}).code == 0);
-  CHECK(fs::exists("rewritten/data.new/mine.txt"));
-  CHECK(std::distance(fs::directory_iterator("rewritten/data.new"), {}) == 1);
+  CHECK_FALSE(fs::exists("rewritten/data.unfinished"));
+
+  fs::remove_all("rewritten");
+  fs::rename("killed", "rewritten");
+  CHECK((files_of("rewritten/data") != text));
+  CHECK(run_weft(words + Words{"--set", "training.steps=20"}).code == 0);  // which is over
+  CHECK((files_of("rewritten/data") == text));
+  CHECK_FALSE(fs::exists("rewritten/data.unfinished"));
+  // One without checkpoints is a killed run's, whatever text there is.
+  for (const char* name : {"last.safetensors", "best.safetensors", "log.jsonl", "config.json"}) {
+    fs::remove(fs::path("rewritten") / name);
+  }
+  check_refused(words + Words{"--set", "data.pairs=150"}, {"rewritten: holds data/train.src"});
+  put("rewritten/data.unfinished", "");
+  CHECK(run_weft(words + Words{"--set", "data.pairs=150"}).code == 0);
+  CHECK_FALSE(fs::exists("rewritten/data.unfinished"));
 }
 
 TEST_CASE("a file of a run that is a link to another of it is not written through") {
-  const Words words = copy_run("knotted") + Words{"--set", "training.steps=100", "--set", "training.keep_last=2"};
-  REQUIRE(run_weft(words + Words{"--set", "training.steps=50"}).code == 0);
+  const Words words = copy_run("knotted") + Words{"--set", "training.keep_last=2"};
+  begin_run(words, "knotted", 60);
   fs::remove("knotted/best.safetensors");
   fs::create_symlink("step-50.safetensors", "knotted/best.safetensors");
   const auto before = files_of("knotted");
@@ -185,7 +186,7 @@ TEST_CASE("files of the user are not replaced by a first run unasked") {
   fs::create_directories("own/data");
   const auto refused = [&](const std::string& name, const std::string& text) {
     put("own/" + name, text);
-    check_refused(words, {"own: holds " + name + ", which no run left there", "--fresh"});
+    check_refused(words, {"own: holds " + name + ", which is not of this run", "--fresh"});
     CHECK(bytes_of("own/" + name) == text);
     fs::remove("own/" + name);
   };
@@ -197,14 +198,14 @@ TEST_CASE("files of the user are not replaced by a first run unasked") {
   refused("data/train.src", "mine\n");
   const auto refused_in_time = [&](const std::string& text) {
     put("own/spent_seconds.txt", text);
-    check_refused(words + Words{"--minutes", "1"}, {"own: holds spent_seconds.txt, which no run left there"});
+    check_refused(words + Words{"--minutes", "1"}, {"own: holds spent_seconds.txt, which is not of this run"});
     CHECK(bytes_of("own/spent_seconds.txt") == text);
   };
   refused_in_time("mine");
   refused_in_time("2026.5\nmine\n");
   fs::remove("own/spent_seconds.txt");
   REQUIRE(::mkfifo("own/log.jsonl", 0666) == 0);
-  check_refused(words, {"own: holds log.jsonl, which no run left there"});
+  check_refused(words, {"own: holds log.jsonl, which is not of this run"});
   fs::remove("own/log.jsonl");
   REQUIRE(run_weft(words).code == 0);
 
@@ -250,13 +251,13 @@ TEST_CASE("a text of the user stays beside what a run without a task left that w
   kill_at_beginning();
   fs::create_directories("texts/data");
   put("texts/data/train.src", "mine\n");
-  check_refused(words, {"texts: holds data/train.src, which no run left there"});
+  check_refused(words, {"texts: holds data/train.src, which is not of this run"});
   fs::remove("texts/data/train.src");
   REQUIRE(run_weft(words).code == 0);
   // Beside the text of another task too.
   kill_at_beginning();
   put("texts/data/train.src", "mine\n");
-  check_refused(words + Words{"--set", "data.pairs=150"}, {"texts: holds data/train.src, which no run left there"});
+  check_refused(words + Words{"--set", "data.pairs=150"}, {"texts: holds data/train.src, which is not of this run"});
   CHECK(bytes_of("texts/data/train.src") == "mine\n");
 }
 

@@ -23,6 +23,7 @@
 #include "weft/core/folder.h"
 #include "weft/data/file_hash.h"
 #include "weft/data/open_input.h"
+#include "weft/data/toy.h"
 #include "weft/train/checkpoint.h"
 #include "weft/train/commands.h"
 #include "weft/train/spent_time.h"
@@ -152,10 +153,15 @@ void require_writable(const std::string& option, const std::string& path) {
   require_not_protected(path, fmt::format("--{} {}", option, path));
 }
 
-/// Whether a file is there and has the bytes of a text that the run of a checkpoint has read.
-bool is_text_of(const std::string& checkpoint, const fs::path& path) {
+/// Whether a file is there and has the name and the bytes of a text that the run of a checkpoint has read: from another
+/// folder the names of a configuration lead elsewhere. A copy under another name, as a perfect translation is, is none.
+bool is_text_of(const std::string& checkpoint, const fs::path& path, const std::vector<std::string>& inputs) {
   struct stat status {};
-  if (checkpoint.empty() || ::stat(path.c_str(), &status) != 0 || status.st_size == 0) return false;
+  const auto has_its_name = [&](const std::string& input) { return fs::path(input).filename() == path.filename(); };
+  if (checkpoint.empty() || std::none_of(inputs.begin(), inputs.end(), has_its_name) ||
+      ::stat(path.c_str(), &status) != 0 || status.st_size == 0) {
+    return false;
+  }
   const std::vector<std::uint64_t> hashes = load_state(checkpoint).file_hashes;
   const std::uint64_t hash = std::max<std::uint64_t>(1, file_hash(path));  // as run_file_hashes() has it
   return std::find(hashes.begin(), hashes.end(), hash) != hashes.end();
@@ -193,7 +199,7 @@ bool is_file_of_run(const fs::path& path) {
   if (name == "log.jsonl" || name == "config.json" || name == kSpentFile) {
     return fs::exists(folder / "last.safetensors", error);
   }
-  const bool text = (name.extension() == ".src" || name.extension() == ".trg") && folder.filename() == kTaskFolder;
+  const bool text = folder.filename() == kTaskFolder && is_name_of_toy_text(name.string());
   const fs::path run = folder.parent_path();
   return text && fs::exists(path, error) &&
          (fs::exists(run / "last.safetensors", error) || fs::exists(run / "log.jsonl", error));
@@ -258,7 +264,7 @@ void require_outputs(const Arguments& arguments, std::initializer_list<const cha
       throw ConfigError(fmt::format("--{} and --{} name one file, {}; name two", other, option, path));
     }
     require_writable(option, path);
-    if (is_text_of(checkpoint, path)) {
+    if (is_text_of(checkpoint, path, inputs)) {
       throw ConfigError(fmt::format("--{} {}: would replace a text that the run of {} has read; name another file",
                                     option, path, checkpoint));
     }

@@ -119,16 +119,20 @@ void make_run_folder(const fs::path& folder) {
   }
 }
 
-void require_files_of_run(const fs::path& folder, bool fresh) {
+void require_no_folders(const fs::path& folder) {
   for (const std::string& name : names_in(folder)) {
-    if (!is_name_of_run(name)) continue;
+    const fs::path path = folder / name;
+    std::error_code ignored;
+    if (!is_name_of_run(name) || !fs::is_directory(fs::symlink_status(path, ignored))) continue;
+    throw DataError(fmt::format("{}: is a folder in the place of a run's file; move it away", path.string()));
+  }
+}
+
+void require_no_links_within(const fs::path& folder) {
+  for (const std::string& name : names_in(folder)) {
     const fs::path path = folder / name;
     std::error_code error;
-    const fs::file_type type = fs::symlink_status(path, error).type();
-    if (type == fs::file_type::directory) {
-      throw DataError(fmt::format("{}: is a folder in the place of a run's file; move it away", path.string()));
-    }
-    if (type != fs::file_type::symlink || fresh) continue;
+    if (!is_name_of_run(name) || !fs::is_symlink(path, error)) continue;
     const fs::path target = end_of_links(path);
     if (!is_name_of_run(target.filename().string()) || !fs::equivalent(target.parent_path(), folder, error)) continue;
     throw DataError(
@@ -254,11 +258,12 @@ void require_no_other_files(const fs::path& folder, const Config& config, const 
     if (!of_a_run) others.push_back("config.json");
     if (of_a_run) data = not_made_by(found->data, folder, data);
   }
+  if (is_task_unfinished(folder)) data.clear();  // a run was killed that wrote there
   for (const std::string& name : data) others.push_back(fmt::format("{}/{}", kTaskFolder, name));
   if (others.empty()) return;
-  throw DataError(
-      fmt::format("{}: holds {}, which no run left there; use --fresh to replace it, or --run to choose another folder",
-                  folder.string(), fmt::join(others, ", ")));
+  throw DataError(fmt::format(
+      "{}: holds {}, which is not of this run; use --fresh to replace it, or --run to choose another folder",
+      folder.string(), fmt::join(others, ", ")));
 }
 
 void mend_best(const fs::path& folder, TrainingState& state, bool ended, Progress& progress) {

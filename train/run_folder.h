@@ -17,9 +17,11 @@ namespace weft {
 /// Makes the run folder if it is missing. Throws DataError if it cannot be written to.
 void make_run_folder(const std::filesystem::path& folder);
 
-/// Throws DataError if a file of a run is a folder, which nothing replaces, or, unless all is removed for a `fresh` start, a
-/// link to another file of the run, which saving would change.
-void require_files_of_run(const std::filesystem::path& folder, bool fresh);
+/// Throws DataError if a file of a run is a folder, which nothing replaces.
+void require_no_folders(const std::filesystem::path& folder);
+
+/// Throws DataError if a file of a run is a link to another file of the run, which saving would change.
+void require_no_links_within(const std::filesystem::path& folder);
 
 /// Removes what killed processes left in the run folder, step checkpoints but for those of `kept`, and, for a fresh start,
 /// the other files of an earlier run, but not `config_file` if that is one. Throws Error if a file cannot be removed.

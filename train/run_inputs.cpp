@@ -12,7 +12,6 @@
 #include "weft/core/error.h"
 #include "weft/train/run_files.h"
 #include "weft/train/run_folder.h"
-#include "weft/train/task_text.h"
 #include "weft/train/training_text.h"
 
 namespace weft {
@@ -43,7 +42,7 @@ bool is_one_folder(const fs::path& one, const fs::path& other) {
 bool is_removed(const fs::path& entry, const fs::path& run, const DataConfig& data) {
   const std::string name = entry.filename().string();
   const auto is_in = [&](const fs::path& folder) { return is_one_folder(entry.parent_path(), folder); };
-  return (is_name_of_run(name) && is_in(run)) || (is_text_name(name) && is_in(run / kStagedFolder)) ||
+  return (is_name_of_run(name) && is_in(run)) ||
          (is_cache_name(name) && data.cache.empty() && is_in(cache_folder(data, run)));
 }
 

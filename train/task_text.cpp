@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -22,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSource = ".src", kTarget = ".trg";
+constexpr const char* kMark = "data.unfinished";
 
 /// The files of a text, each with its lines.
 std::vector<std::pair<std::string, const std::vector<std::string>*>> files_of(const TaskText& text) {
@@ -39,11 +39,14 @@ fs::file_type type_at(const fs::path& path) {
   return fs::symlink_status(path, ignored).type();
 }
 
-constexpr auto has_name_of_text = [](std::string_view name) { return is_text_name(name); };
+/// Writes all files anew, and removes what killed processes left of writing them.
+void write_files(const TaskText& text, const fs::path& data) {
+  write_toy(text, data);
+  remove_dead_temporaries(data,
+                          [](std::string_view name) { return name.ends_with(kSource) || name.ends_with(kTarget); });
+}
 
 }  // namespace
-
-bool is_text_name(std::string_view name) { return name.ends_with(kSource) || name.ends_with(kTarget); }
 
 std::vector<std::string> other_task_files(const TaskText& text, const fs::path& run) {
   std::vector<std::string> others;
@@ -55,56 +58,42 @@ std::vector<std::string> other_task_files(const TaskText& text, const fs::path& 
   return others;
 }
 
-void stage_task(const TaskText& text, const fs::path& run) {
+void write_task(const TaskText& text, const fs::path& run) {
   if (text.empty()) return;
-  const fs::path data = run / kTaskFolder, staged = run / kStagedFolder;
-  for (const fs::path& folder : {data, staged}) {
-    const fs::file_type type = type_at(folder);
-    if (type == fs::file_type::not_found || type == fs::file_type::directory) continue;
+  const fs::path data = run / kTaskFolder;
+  const fs::file_type type = type_at(data);
+  if (type != fs::file_type::not_found && type != fs::file_type::directory) {
     throw DataError(fmt::format("{}: is {}, but the run writes its task's text into its own folder; move it away",
-                                folder.string(), type == fs::file_type::symlink ? "a link" : "no folder"));
+                                data.string(), type == fs::file_type::symlink ? "a link" : "no folder"));
   }
   for (const auto& file : files_of(text)) {
     const fs::path path = data / file.first;
     if (type_at(path) != fs::file_type::directory) continue;
     throw DataError(fmt::format("{}: is a folder in the place of the task's text; move it away", path.string()));
   }
-  remove_staged_task(run);
-  write_toy(text, staged);
-  std::error_code error;
-  fs::create_directory(data, error);
-  if (!error && ::access(data.c_str(), W_OK | X_OK) == 0) return;
-  throw DataError(fmt::format("{}: cannot be written to ({}); ask for the right to", data.string(),
-                              error ? error.message() : std::strerror(errno)));
+  write_file(run / kMark, "");
+  for (const auto& file : files_of(text)) {  // a link would lead to a file of the user
+    const fs::path path = data / file.first;
+    if (type_at(path) == fs::file_type::symlink) file_calls().unlink(path.c_str());
+  }
+  write_toy(text, data);
+  remove_dead_temporaries(data,
+                          [](std::string_view name) { return name.ends_with(kSource) || name.ends_with(kTarget); });
 }
 
-void remove_task(const TaskText& text, const fs::path& run) {
-  for (const auto& file : files_of(text)) {
-    const fs::path path = run / kTaskFolder / file.first;
-    if (file_calls().unlink(path.c_str()) == 0 || errno == ENOENT) continue;
-    throw Error(fmt::format("{}: cannot remove ({})", path.string(), std::strerror(errno)));
-  }
+bool is_task_unfinished(const fs::path& run) { return type_at(run / kMark) == fs::file_type::regular; }
+
+void finish_task(const fs::path& run) {
+  const fs::path mark = run / kMark;
+  remove_leftovers(mark);
+  if (!is_task_unfinished(run) || file_calls().unlink(mark.c_str()) == 0 || errno == ENOENT) return;
+  throw Error(fmt::format("{}: cannot remove ({})", mark.string(), std::strerror(errno)));
 }
 
-void place_task(const TaskText& text, const fs::path& run) {
-  for (const auto& file : files_of(text)) {
-    const fs::path to = run / kTaskFolder / file.first;
-    if (file_calls().rename((run / kStagedFolder / file.first).c_str(), to.c_str()) == 0) continue;
-    throw Error(fmt::format("{}: cannot be written: {}; check the disk", to.string(), std::strerror(errno)));
-  }
-  if (!text.empty()) remove_dead_temporaries(run / kTaskFolder, has_name_of_text);  // of an earlier version
-  remove_staged_task(run);
-}
-
-void remove_staged_task(const fs::path& run) {
-  const fs::path staged = run / kStagedFolder;
-  if (type_at(staged) != fs::file_type::directory) return;
-  remove_dead_temporaries(staged, has_name_of_text);
-  std::error_code ignored;
-  for (const std::string& name : names_in(staged)) {
-    if (is_text_name(name)) fs::remove(staged / name, ignored);
-  }
-  fs::remove(staged, ignored);
+void mend_task(const TaskText& text, const fs::path& run) {
+  if (!is_task_unfinished(run)) return;
+  if (!text.empty()) write_files(text, run / kTaskFolder);
+  finish_task(run);
 }
 
 }  // namespace weft

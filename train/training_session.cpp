@@ -90,13 +90,14 @@ int TrainingSession::run() {
   require_output_apart();
   // Held before anything is read: another process may be about to replace it.
   if (is_folder(folder_)) hold_folder();
-  require_files_of_run(folder_, fresh_);
+  require_no_folders(folder_);
   if (lock_ && !fresh_ && is_there(last_)) {
     resumes_ = true;
     load_run();
     if (const auto end = training_end(checkpoint_.state, config_.training)) return tidy_ended_run(*end);
     require_training_tensors(last_, *checkpoint_.model);
   }
+  if (!fresh_) require_no_links_within(folder_);
   read_text();
   if (!resumes_) make_model();
   encode();
@@ -149,12 +150,14 @@ void TrainingSession::load_run() {
 void TrainingSession::tidy_run() {
   lock_->require_held();
   clean_run_folder(folder_, kept_steps(checkpoint_.state.validations, config_.training), false);
-  remove_staged_task(folder_);
 }
 
 /// Leaves a run that is over as it would be if no process had been killed at its end.
 int TrainingSession::tidy_ended_run(TrainingEnd end) {
   tidy_run();
+  if (is_task_unfinished(folder_)) {
+    mend_task(config_.data.task.empty() ? TaskText() : RunText(config_.data).task(), folder_);
+  }
   remove_unused(folder_ / kRollbackFile);  // of a process killed after its last save
   mend_best(folder_, checkpoint_.state, true, progress_);
   progress_.line(fmt::format("{} is trained to its end, step {}{}; use --fresh to train anew", folder_.string(),
@@ -254,7 +257,8 @@ void TrainingSession::take_folder() {
   make_run_folder(folder_);
   if (!lock_) {
     hold_folder();
-    require_files_of_run(folder_, fresh_);
+    require_no_folders(folder_);
+    if (!fresh_) require_no_links_within(folder_);
     if (is_there(last_)) {
       throw DataError(fmt::format("{}: another weft train began there meanwhile; the same command goes on from it",
                                   folder_.string()));
@@ -264,7 +268,11 @@ void TrainingSession::take_folder() {
       require_no_other_files(folder_, config_, config_file_, *text_);
     }
   }
-  if (!resumes_) begin_run();
+  if (resumes_) {
+    mend_task(text_->task(), folder_);
+  } else {
+    begin_run();
+  }
   lock_->require_held();
   keep_cache(training_, config_.data, progress_);
   lock_->require_held();
@@ -274,20 +282,18 @@ void TrainingSession::take_folder() {
 /// Replaces what an earlier run left by the text and the configuration of the new one.
 void TrainingSession::begin_run() {
   try {
-    stage_task(text_->task(), folder_);  // may fail, and then costs no earlier run
+    write_task(text_->task(), folder_);  // may fail, and then costs no earlier run
   } catch (const Error&) {
     lock_->require_held();  // which may be why
     throw;
   }
   lock_->require_held();
   clean_run_folder(folder_, {}, fresh_, config_file_);
-  remove_task(text_->task(), folder_);
   // If this is killed from here on, the log tells that there was a run, and its configuration which text is its own.
-  lock_->require_held();
   if (const fs::path log = folder_ / "log.jsonl"; !is_there(log)) write_file(log, "");
   write_config(folder_ / "config.json", config_, config_file_, *lock_, progress_);
   lock_->require_held();
-  place_task(text_->task(), folder_);
+  finish_task(folder_);
 }
 
 int TrainingSession::train() {
