@@ -299,6 +299,11 @@ TEST_CASE("a text of a run is not replaced either where its name leads elsewhere
     check_refused(words + Words{"--output", "../train.trg"},
                   {"--output ../train.trg: would replace a text that the run of "});
     for (const char* other : {"empty", "../test.trg.mine"}) CHECK(run_weft(words + Words{"--output", other}).code == 0);
+    const Descriptor none("/dev/null", O_RDONLY), appended("../train.trg", O_WRONLY | O_APPEND),
+        errors(workplace() / "err", O_WRONLY | O_CREAT | O_TRUNC);
+    CHECK(wait_for(start(words, none, appended, errors)) == 2);
+    CHECK(contains(bytes_of(workplace() / "err"), "standard output: goes to "));
+    CHECK(wait_for(start(words, none, errors, appended)) == 2);
   }
   CHECK(bytes_of("../train.trg") == before);
   fs::current_path("..");

@@ -270,6 +270,14 @@ void require_outputs(const Arguments& arguments, std::initializer_list<const cha
     }
     seen.emplace_back(option, path);
   }
+  for (const auto& [name, file] : streams) {
+    std::error_code error;
+    const fs::path path = fs::read_symlink(fmt::format("/proc/self/fd/{}", file), error);
+    if (error || !fs::is_regular_file(path, error) || !is_text_of(checkpoint, path, inputs)) continue;
+    if (is_at(STDERR_FILENO, path)) ::close(STDERR_FILENO);  // the message must not go there either
+    throw ConfigError(fmt::format("{}: goes to {}, a text that the run of {} has read; name another file", name,
+                                  show_controls(path.native()), checkpoint));
+  }
   for (const auto& [option, path] : seen) {
     for (const auto& [name, file] : streams) {
       if (!is_at(file, path)) continue;
