@@ -24,6 +24,9 @@ class Ragged {
   /// Adds a sequence of `length` rows at the end.
   void append(Index length) { offsets_.push_back(offsets_.back() + length); }
 
+  /// Gives back the room for further sequences.
+  void shrink() { offsets_.shrink_to_fit(); }
+
   Index sequences() const { return static_cast<Index>(offsets_.size()) - 1; }
   Index rows() const { return offsets_.back(); }
   Index begin(Index sequence) const { return offsets_[static_cast<std::size_t>(sequence)]; }

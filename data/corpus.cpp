@@ -122,6 +122,9 @@ EncodedCorpus CorpusEncoder::finish(bool may_lose_all) {
             ? "raise what sets that: model.max_length, or for the training text data.max_length if that is less"
             : "give a text with sentences on both sides"));
   }
+  result_.corpus.source.shrink();
+  result_.corpus.target.shrink();
+  result_.corpus.line.shrink_to_fit();
   return std::exchange(result_, {});
 }
 

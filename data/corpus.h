@@ -29,6 +29,11 @@ struct EncodedText {
     tokens.insert(tokens.end(), sentence.begin(), sentence.end());
     rows.append(static_cast<Index>(sentence.size()));
   }
+  /// Gives back the room for further sentences, which may be as much as there is.
+  void shrink() {
+    tokens.shrink_to_fit();
+    rows.shrink();
+  }
 };
 
 /// An encoded parallel corpus.

@@ -88,6 +88,18 @@ TEST_CASE("pairs over max_length on either side are dropped; unknown tokens are 
   CHECK(ids_of(special.corpus.source, special.corpus.size() - 1) == Ids{0, 0, 0, 0});
 }
 
+TEST_CASE("a text that is encoded holds no room for more, which the forecast of a run does not count") {
+  ParallelText text;
+  for (int i = 0; i < 1100; ++i) text.source.push_back("a b c"), text.target.push_back("x y");
+  const Coders coders(text);
+  const Corpus corpus = encode_corpus(text, coders.source(), coders.target(), 10, "train").corpus;
+  for (const EncodedText* side : {&corpus.source, &corpus.target}) {
+    CHECK(side->tokens.capacity() == side->tokens.size());
+    CHECK(side->rows.offsets().capacity() == side->rows.offsets().size());
+  }
+  CHECK(corpus.line.capacity() == corpus.line.size());
+}
+
 TEST_CASE("nothing left stops with the counts and the mend") {
   std::string line = "w0";
   for (int i = 1; i < 60; ++i) line += " w" + std::to_string(i);

@@ -151,6 +151,9 @@ TEST_CASE("a run gets its text back that a --fresh had begun to replace which wa
     fs::remove(fs::path("rewritten") / name);
   }
   check_refused(words + Words{"--set", "data.pairs=150"}, {"rewritten: holds data/train.src"});
+  put("rewritten/data.unfinished", "mine");
+  check_refused(words + Words{"--fresh"}, {"rewritten/data.unfinished: is in the place of a file that the run makes"});
+  CHECK(bytes_of("rewritten/data.unfinished") == "mine");
   put("rewritten/data.unfinished", "");
   CHECK(run_weft(words + Words{"--set", "data.pairs=150"}).code == 0);
   CHECK_FALSE(fs::exists("rewritten/data.unfinished"));

@@ -71,17 +71,24 @@ void write_task(const TaskText& text, const fs::path& run) {
     if (type_at(path) != fs::file_type::directory) continue;
     throw DataError(fmt::format("{}: is a folder in the place of the task's text; move it away", path.string()));
   }
-  write_file(run / kMark, "");
+  const fs::path mark = run / kMark;
+  if (type_at(mark) != fs::file_type::not_found && !is_task_unfinished(run)) {
+    throw DataError(
+        fmt::format("{}: is in the place of a file that the run makes for a while; move it away", mark.string()));
+  }
+  write_file(mark, "");
   for (const auto& file : files_of(text)) {  // a link would lead to a file of the user
     const fs::path path = data / file.first;
     if (type_at(path) == fs::file_type::symlink) file_calls().unlink(path.c_str());
   }
-  write_toy(text, data);
-  remove_dead_temporaries(data,
-                          [](std::string_view name) { return name.ends_with(kSource) || name.ends_with(kTarget); });
+  write_files(text, data);
 }
 
-bool is_task_unfinished(const fs::path& run) { return type_at(run / kMark) == fs::file_type::regular; }
+bool is_task_unfinished(const fs::path& run) {
+  std::error_code ignored;
+  const fs::path mark = run / kMark;
+  return type_at(mark) == fs::file_type::regular && fs::is_empty(mark, ignored);
+}
 
 void finish_task(const fs::path& run) {
   const fs::path mark = run / kMark;
